@@ -227,3 +227,24 @@ class Progress:
     bytes_total: int = 0
     chunks: int = 0
     path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an index remembers, so that plain `ragcli index` means "make it true again".
+
+    `encoder` is `hash` or `none`; `chunk` a chunking such as `auto`, `words:100`,
+    `sentences:1`, `tokens:200/20`; `max_file_size` is in bytes; `dim` and `normalise` shape
+    the `hash` encoder only.
+    """
+
+    encoder: str = "hash"
+    chunk: str = "auto"
+    glob: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    hidden: bool = False
+    ignore: bool = True
+    follow: bool = False
+    max_file_size: int = 64 * 1024 * 1024
+    dim: int = 1024
+    normalise: bool = True
