@@ -1,0 +1,1 @@
+"""The read path: questions to hits. Entry: `retriever.Retriever`."""

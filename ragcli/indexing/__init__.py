@@ -1,0 +1,66 @@
+"""The write path: make the index true again.
+
+scan → plan → read (in child processes) → put and commit in batches → encode what has no
+vectors → merge → sweep. Owns the order and the promises: what is committed stays, a file is
+wholly its old self or its new self, every file seen is counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragcli.errors import UsageError
+from ragcli.records import IndexReport, Progress
+
+if TYPE_CHECKING:
+    from ragcli.records import Settings
+
+__all__ = ["index_folder"]
+
+LOCK_WAIT = 10.0
+"""Seconds that a second writer waits before it is told."""
+
+
+def index_folder(
+    location: Path,
+    paths: Sequence[Path] = (),
+    changes: Mapping[str, object] | None = None,
+    *,
+    lazy: bool = False,
+    full: bool = False,
+    dry_run: bool = False,
+    workers: int | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> IndexReport:
+    """Bring the index in the `.rag` folder `location` in step with its sources.
+
+    `paths`: folders and files to index from now on; () for those remembered. `changes`: the
+    settings to change; the rest are remembered. `lazy`: no vectors in this run. `full`: read
+    every file again. `dry_run`: compare only, write nothing. `workers`: child processes.
+
+    An interrupt (SIGINT) ends the run after the file at hand; what is read is committed and the
+    report says `interrupted`.
+
+    Raises UsageError (a path or setting that means nothing), IndexForeign, IndexNotFound,
+    IndexBusy, IndexUnavailable (disk full, read-only).
+    """
+    from ragcli.indexing.run import Run, dry
+
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"{path} does not exist", "name a folder or a file to index")
+    if dry_run:
+        return dry(location, paths, changes or {}, full=full)
+    with Run(location, paths, changes or {}, workers=workers, progress=progress) as run:
+        return run.index(lazy=lazy, full=full)
+
+
+def check(settings: Settings) -> None:
+    """Raises UsageError for settings that cannot be used, before anything is written."""
+    from ragcli.corpus.chunking import parse_chunking
+    from ragcli.encoders import open_encoder
+
+    parse_chunking(settings.chunk)
+    open_encoder(settings)

@@ -1,0 +1,193 @@
+"""One file to chunks, postings and codes: what a worker does, in whichever process.
+
+Owns the reading of bytes from disk and the order reader → chunking → terms → encoder.
+Writes nothing and knows no catalogue.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from ragcli.corpus.chunking import chunk, parse_chunking
+from ragcli.corpus.readers import read_document
+from ragcli.corpus.source import Source
+from ragcli.encoders import open_encoder, open_tokenizer
+from ragcli.errors import UnreadableFile
+from ragcli.records import Document, Settings
+from ragcli.store.languages import DEFAULT, detect
+from ragcli.store.terms import Analyzer
+from ragcli.store.writer import NewDocument
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragcli.store.lexical import Postings
+
+_READ_TRIES = 3
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """A file to read: `digest` is what its content was, None where it is new or forced."""
+
+    path: str
+    absolute: str
+    size: int
+    digest: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of a file. `state`: indexed, same, skipped or failed.
+
+    `documents` carry no text of their own, only their chunks'. `problems` are
+    (kind, message, page label). The stat is that of the moment it was read.
+    """
+
+    path: str
+    state: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    read_ns: int
+    digest: bytes | None = None
+    reason: str | None = None
+    documents: tuple[NewDocument, ...] = ()
+    problems: tuple[tuple[str, str, str | None], ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Chunks in all documents."""
+        return sum(len(document.chunks) for document in self.documents)
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """The outcomes of some files, and the postings and codes of all their chunks in order."""
+
+    outcomes: tuple[FileOutcome, ...]
+    postings: Postings | None
+    codes: NDArray[np.uint16] | None
+
+
+class Analysis:
+    """Turns files into outcomes under fixed settings; one per process."""
+
+    def __init__(self, settings: Settings, *, vectors: bool) -> None:
+        """`vectors`: also encode, where the encoder needs no second pass."""
+        self._chunking = parse_chunking(settings.chunk)
+        self._tokenizer = open_tokenizer(settings)
+        self._encoder = open_encoder(settings) if vectors else None
+        self._limit = settings.max_file_size
+        self._analyzer = Analyzer()
+
+    def run(self, files: Sequence[FileTask]) -> Analysed:
+        """Read and analyse `files`."""
+        outcomes = tuple(self._file(task) for task in files)
+        texts: list[str] = []
+        languages: list[str] = []
+        for outcome in outcomes:
+            for document in outcome.documents:
+                texts += [piece.text for piece in document.chunks]
+                languages += [document.language or DEFAULT] * len(document.chunks)
+        if not texts:
+            return Analysed(outcomes, None, None)
+        codes = self._encoder.encode_documents(texts) if self._encoder else None
+        return Analysed(outcomes, self._analyzer.postings(texts, languages), codes)
+
+    def _file(self, task: FileTask) -> FileOutcome:
+        facts: tuple[int, int, int] = (task.size, 0, 0)
+        now = time.time_ns()
+        digest = None
+        try:
+            data, facts, now = read_bytes(task.absolute, self._limit)
+            digest = blake2b(data, digest_size=16).digest()
+            if digest == task.digest:
+                return FileOutcome(task.path, "same", *facts, now, digest)
+            documents, problems = self._documents(Source(task.path, data))
+        except UnreadableFile as error:
+            state = "skipped" if error.skip else "failed"
+            ledger = () if error.skip else ((error.kind, error.message, None),)
+            reason = error.kind if error.skip else error.message
+            return FileOutcome(task.path, state, *facts, now, digest, reason, problems=ledger)
+        return FileOutcome(task.path, "indexed", *facts, now, digest, None, documents, problems)
+
+    def _documents(
+        self, source: Source
+    ) -> tuple[tuple[NewDocument, ...], tuple[tuple[str, str, str | None], ...]]:
+        found: list[NewDocument] = []
+        problems: list[tuple[str, str, str | None]] = []
+        for document in read_document(source):
+            clean = _without_surrogates(document)
+            problems += clean.problems
+            pieces = chunk(clean, self._chunking, self._tokenizer)
+            shell = replace(clean, text="", blocks=(), pages=(), line_anchors=(), problems=())
+            found.append(NewDocument(shell, detect(clean.text), pieces))
+        problems = [*source.problems, *problems]
+        return tuple(found), tuple(dict.fromkeys(problems))
+
+
+def read_bytes(path: str, limit: int) -> tuple[bytes, tuple[int, int, int], int]:
+    """The content of a regular file, its (size, mtime_ns, ctime_ns), and the clock before.
+
+    Never waits on a FIFO or device. Raises UnreadableFile.
+    """
+    try:
+        handle = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
+    except FileNotFoundError as error:
+        raise UnreadableFile("vanished", "gone before it could be read") from error
+    except PermissionError as error:
+        raise UnreadableFile("permission", "permission denied") from error
+    except OSError as error:
+        raise UnreadableFile("unreadable", f"cannot be opened: {error.strerror}") from error
+    with os.fdopen(handle, "rb") as file:
+        for _ in range(_READ_TRIES):
+            now = time.time_ns()
+            before = os.fstat(handle)
+            if not stat.S_ISREG(before.st_mode):
+                raise UnreadableFile("special", "not a regular file", skip=True)
+            if before.st_size > limit:
+                raise UnreadableFile("too_large", "too large", skip=True)
+            try:
+                file.seek(0)
+                data = file.read(limit + 1)
+            except OSError as error:
+                raise UnreadableFile("unreadable", f"cannot be read: {error.strerror}") from error
+            after = os.fstat(handle)
+            same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+            if same and len(data) == after.st_size:
+                return data, (after.st_size, after.st_mtime_ns, after.st_ctime_ns), now
+    raise UnreadableFile("changing", "changed while it was read")
+
+
+def _without_surrogates(document: Document) -> Document:
+    """Half a surrogate pair (JSON can hold one) is no character; U+FFFD stands in its place."""
+    if not any(
+        _SURROGATE.search(text)
+        for text in (document.text, document.title or "", document.record or "")
+    ):
+        return document
+
+    def clean(text: str) -> str:
+        return _SURROGATE.sub("\ufffd", text)
+
+    return replace(
+        document,
+        text=clean(document.text),
+        title=document.title and clean(document.title),
+        record=document.record and clean(document.record),
+        blocks=tuple(
+            replace(block, headings=tuple(map(clean, block.headings))) for block in document.blocks
+        ),
+    )

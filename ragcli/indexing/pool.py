@@ -1,0 +1,170 @@
+"""Child processes that read files, each under a limit of time and memory.
+
+Owns starting, feeding, timing and ending them. A file that hangs a parser, eats the memory or
+kills the process costs itself alone: its neighbours in the same task are read again singly.
+Does not know what an outcome means.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ragcli.indexing.analysis import Analysed, FileOutcome, FileTask
+from ragcli.indexing.worker import receive, send
+from ragcli.records import Settings
+
+SECONDS = 30.0
+"""For one file; plain text gets a second more for each megabyte."""
+
+MEMORY = 1 << 30
+_BYTES_A_SECOND = 1_000_000
+_WAITING = 4
+
+
+class _Child:
+    """One process and the pipe to it."""
+
+    def __init__(self, settings: Settings, vectors: bool) -> None:
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "ragcli.indexing.worker"]
+            if sys.version_info >= (3, 11)
+            else [sys.executable, "-m", "ragcli.indexing.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin, self._process.stdout
+        self._first: Any = (settings, vectors, MEMORY)
+
+    def ask(self, files: Sequence[FileTask], seconds: float) -> Analysed | str:
+        """The answer, or what went wrong: `timeout`, `memory` or `crashed`."""
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            self._process.kill()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            if self._first is not None:
+                send(self._requests, self._first)
+                self._first = None
+            send(self._requests, files)
+            answer = receive(self._answers)
+        except (EOFError, OSError):
+            return "timeout" if late.is_set() else "crashed"
+        finally:
+            timer.cancel()
+        if answer is None:
+            return "memory"
+        assert isinstance(answer, Analysed)
+        return answer
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the process and wait for it."""
+        if at_once:
+            self._process.kill()
+        for stream in (self._requests, self._answers):
+            try:
+                stream.close()
+            except BrokenPipeError:
+                continue  # it died with a request half written; nothing is owed to it
+        self._process.wait()
+
+
+class Pool:
+    """`workers` children over a list of tasks: `for analysed in pool.run(tasks)`."""
+
+    def __init__(self, settings: Settings, workers: int, *, vectors: bool) -> None:
+        self._settings = settings
+        self._vectors = vectors
+        self._workers = workers
+        self._stopped = threading.Event()
+
+    def run(self, tasks: Sequence[Sequence[FileTask]]) -> Iterator[Analysed]:
+        """The outcomes of each task, in the order in which they are ready."""
+        todo: queue.SimpleQueue[Sequence[FileTask]] = queue.SimpleQueue()
+        for task in tasks:
+            todo.put(task)
+        done: queue.Queue[Analysed | BaseException | None] = queue.Queue(_WAITING)
+        threads = [
+            threading.Thread(target=self._serve, args=(todo, done), daemon=True)
+            for _ in range(min(self._workers, len(tasks)))
+        ]
+        for thread in threads:
+            thread.start()
+        running = len(threads)
+        try:
+            while running:
+                answer = done.get()
+                if answer is None:
+                    running -= 1
+                elif isinstance(answer, BaseException):
+                    raise answer
+                else:
+                    yield answer
+        finally:
+            self._stopped.set()
+            while any(thread.is_alive() for thread in threads):
+                try:
+                    done.get(timeout=0.05)
+                except queue.Empty:
+                    continue
+
+    def _serve(
+        self,
+        todo: queue.SimpleQueue[Sequence[FileTask]],
+        done: queue.Queue[Analysed | BaseException | None],
+    ) -> None:
+        child: _Child | None = None
+        try:
+            while not self._stopped.is_set():
+                try:
+                    files = todo.get_nowait()
+                except queue.Empty:
+                    break
+                child = child or _Child(self._settings, self._vectors)
+                answer = child.ask(files, time_limit(files))
+                if isinstance(answer, str):
+                    child.close(at_once=True)
+                    child = None
+                    if len(files) > 1:
+                        for file in files:
+                            todo.put([file])
+                        continue
+                    answer = Analysed((_failed(files[0], answer),), None, None)
+                done.put(answer)
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that reads `done`
+            done.put(error)
+        finally:
+            if child is not None:
+                child.close(at_once=self._stopped.is_set())
+            done.put(None)
+
+
+def time_limit(files: Sequence[FileTask]) -> float:
+    """Seconds that reading `files` may take."""
+    return SECONDS + sum(file.size for file in files) / _BYTES_A_SECOND
+
+
+def _failed(file: FileTask, kind: str) -> FileOutcome:
+    message = {
+        "timeout": f"took longer than {time_limit([file]):.0f} s to read",
+        "memory": f"took more than {MEMORY >> 20} MB to read",
+        "crashed": "its parser crashed",
+    }[kind]
+    return FileOutcome(
+        file.path, "failed", file.size, 0, 0, 0, None, message, problems=((kind, message, None),)
+    )

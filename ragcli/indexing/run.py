@@ -1,0 +1,444 @@
+"""One run of the write path, from the lock to the sweep."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ragcli import __version__
+from ragcli.corpus.readers import ISOLATED, suffix_of
+from ragcli.corpus.walk import WalkRules, walk
+from ragcli.encoders import open_tokenizer
+from ragcli.errors import IndexNotFound, IndexUnavailable, UsageError
+from ragcli.indexing import LOCK_WAIT, check
+from ragcli.indexing.plan import Known, Plan, known_files, make_plan
+from ragcli.records import Counts, IndexReport, Problem, Progress, Settings
+from ragcli.store.catalog import FILE, Catalog, damaged, decode_path
+from ragcli.store.index import read_settings
+from ragcli.store.lock import write_lock
+from ragcli.store.writer import FileState, Writer, prepare
+
+if TYPE_CHECKING:
+    from ragcli.indexing.analysis import Analysed, FileOutcome, FileTask
+
+READING = 1
+"""Raised by one whenever readers or chunking give other text: every file is then read again."""
+
+TASK_BYTES = 256 * 1024
+TASK_FILES = 200
+INLINE_BYTES = 512 * 1024
+"""So much plain text is read in this process: children would take longer to start."""
+
+COMMIT_SECONDS = 10.0
+COMMIT_BYTES = 48 * 1024 * 1024
+
+
+def scope(paths: Sequence[Path]) -> tuple[Path, list[str]]:
+    """The root (the folder named, or the common one) and the starts below it."""
+    absolute = [Path(os.path.abspath(path)) for path in paths]
+    if len(absolute) == 1 and absolute[0].is_dir():
+        return absolute[0], [""]
+    folders = [path if path.is_dir() else path.parent for path in absolute]
+    root = Path(os.path.commonpath(folders))
+    return root, [Path(os.path.relpath(path, root)).as_posix() for path in absolute]
+
+
+def remembered(catalog: Catalog, location: Path) -> tuple[Path, list[str]]:
+    """The root and starts that the catalogue has; raises IndexNotFound where it has none."""
+    root, starts = catalog.get("root"), catalog.get("starts", [""])
+    if not isinstance(root, str) or not isinstance(starts, list):
+        raise IndexNotFound(f"the index in {location} was never begun", "ragcli index FOLDER")
+    found = Path(os.path.normpath(location.absolute().parent / root))
+    if not found.is_dir():
+        raise UsageError(
+            f"the indexed folder {found} is not there",
+            "mount it again, or index another folder: ragcli index FOLDER",
+        )
+    return found, [str(start) for start in starts]
+
+
+def rules_of(settings: Settings) -> WalkRules:
+    """What the walk needs of the settings."""
+    return WalkRules(
+        glob=settings.glob,
+        exclude=settings.exclude,
+        hidden=settings.hidden,
+        ignore=settings.ignore,
+        follow=settings.follow,
+        max_file_size=settings.max_file_size,
+    )
+
+
+def dry(
+    location: Path, paths: Sequence[Path], changes: Mapping[str, Any], *, full: bool
+) -> IndexReport:
+    """What a run would do; writes nothing, not even the folder."""
+    began = time.monotonic()
+    settings, known = Settings(), {}
+    if (location / FILE).exists():
+        catalog = Catalog.open_read(location)
+        try:
+            known = known_files(catalog)
+            settings = replace(read_settings(catalog), **changes)
+            root, starts = scope(paths) if paths else remembered(catalog, location)
+        finally:
+            catalog.close()
+    elif paths:
+        settings = replace(settings, **changes)
+        root, starts = scope(paths)
+    else:
+        raise IndexNotFound("no index here", "ragcli index .")
+    check(settings)
+    items = walk(root, starts, rules_of(settings))
+    plan = make_plan(
+        items, known, root, reading=reading_of(settings), full=full, seen=lambda _: None
+    )
+    return IndexReport(
+        root=str(root),
+        index=str(location),
+        counts=Counts(
+            indexed=len(plan.read),
+            unchanged=plan.unchanged,
+            moved=len(plan.moved),
+            removed=len(plan.removed),
+            skipped=plan.left_out.total(),
+            failed=len(plan.unreadable),
+        ),
+        skipped=dict(plan.left_out),
+        chunks=0,
+        embedded=0,
+        documents=0,
+        problems=tuple(Problem(i.path, "permission", i.reason) for i in plan.unreadable),
+        seconds=time.monotonic() - began,
+        encoder=settings.encoder,
+        chunking=settings.chunk,
+        dry_run=True,
+    )
+
+
+def reading_of(settings: Settings) -> str:
+    """Everything that shapes the chunks of a file whose content stays the same."""
+    tokenizer = open_tokenizer(settings)
+    counted = settings.chunk.startswith("tokens") or tokenizer.window is not None
+    name = getattr(tokenizer, "fingerprint", "words") if counted else "any"
+    return f"{READING} {settings.chunk} {name}"
+
+
+class Run:
+    """Holds the lock and the catalogue for one run: `with Run(…) as run: run.index(…)`."""
+
+    def __init__(
+        self,
+        location: Path,
+        paths: Sequence[Path],
+        changes: Mapping[str, Any],
+        *,
+        workers: int | None,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self._location = location
+        self._paths = paths
+        self._changes = changes
+        self._workers = workers or len(_processors())
+        self._progress = progress
+        self._began = time.monotonic()
+        self._counts: Counter[str] = Counter()
+        self._skipped: Counter[str] = Counter()
+        self._interrupted = threading.Event()
+        self._signals: Any = None
+
+    def __enter__(self) -> Run:
+        try:
+            prepare(self._location)
+            self._lock = write_lock(self._location, LOCK_WAIT)
+            self._lock.__enter__()
+        except OSError as error:
+            raise _unwritable(self._location, error) from error
+        try:
+            self._catalog = Catalog.open_write(self._location)
+        except BaseException as error:
+            self._lock.__exit__(None, None, None)
+            if isinstance(error, sqlite3.OperationalError):
+                raise _unwritable(self._location, error) from error
+            raise
+        self._writer = Writer(self._location, self._catalog)
+        if threading.current_thread() is threading.main_thread():
+            self._signals = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._signals is not None:
+            signal.signal(signal.SIGINT, self._signals)
+        try:
+            if error is not None and not isinstance(error, sqlite3.Error):
+                self._writer.abandon()
+            self._catalog.close()
+        finally:
+            self._lock.__exit__(None, None, None)
+        if isinstance(error, sqlite3.OperationalError | OSError):
+            raise _unwritable(self._location, error) from error
+        if isinstance(error, sqlite3.DatabaseError):
+            raise damaged(error, self._location) from error
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """The first SIGINT asks for an end; a second one does not wait for it."""
+        if self._interrupted.is_set():
+            raise KeyboardInterrupt
+        self._interrupted.set()
+
+    def index(self, *, lazy: bool, full: bool) -> IndexReport:
+        """Do all of it and tell what was done."""
+        catalog, writer = self._catalog, self._writer
+        settings = replace(read_settings(catalog), **self._changes)
+        check(settings)
+        self._reading = reading_of(settings)
+        root, starts = scope(self._paths) if self._paths else remembered(catalog, self._location)
+        self._heal()
+        plan = self._plan(root, starts, settings, full=full)
+        self._remember(settings, root, starts)
+        self._apply_known(plan)
+        self._read(plan.read, settings, vectors=not lazy, reuse=not full)
+        if not self._interrupted.is_set():
+            if not lazy:
+                self._encode(settings)
+            self._progress(Progress("merge"))
+            while writer.merge():
+                pass
+        writer.commit()
+        catalog.checkpoint()
+        writer.sweep()
+        return self._report(root, settings)
+
+    def _plan(self, root: Path, starts: Sequence[str], settings: Settings, *, full: bool) -> Plan:
+        self._progress(Progress("scan"))
+        return make_plan(
+            walk(root, starts, rules_of(settings)),
+            known_files(self._catalog),
+            root,
+            reading=self._reading,
+            full=full,
+            seen=lambda number: self._progress(Progress("scan", files_done=number)),
+        )
+
+    def _remember(self, settings: Settings, root: Path, starts: Sequence[str]) -> None:
+        base = Path(os.path.abspath(self._location)).parent
+        stored = os.path.relpath(root, base) if root.is_relative_to(base) else str(root)
+        wanted = {"settings": asdict(settings), "root": stored, "starts": list(starts)}
+        have = {key: self._catalog.get(key) for key in wanted}
+        if _plain(wanted) != have:
+            self._writer.remember(settings, stored, starts, __version__)
+        fingerprint = _fingerprint(settings)
+        if self._catalog.get("encoder") != fingerprint:
+            self._writer.drop_vectors()
+            self._catalog.put("encoder", fingerprint)
+
+    def _apply_known(self, plan: Plan) -> None:
+        """What needs no reading: removals, moves, counts."""
+        for file, _ in plan.removed:
+            self._writer.remove_file(file)
+        for file, state in plan.moved:
+            self._writer.touch(file, state)
+        self._skipped += plan.left_out
+        self._counts.update(
+            unchanged=plan.unchanged,
+            moved=len(plan.moved),
+            removed=len(plan.removed),
+            skipped=plan.left_out.total(),
+        )
+        for item in plan.unreadable:
+            self._counts["failed"] += 1
+            state = FileState(item.path, "failed", 0, 0, 0, 0, None, item.reason, self._reading)
+            self._writer.put_file(state, (), [("permission", item.reason, None)])
+        self._writer.commit()
+
+    def _read(
+        self, files: Sequence[FileTask], settings: Settings, *, vectors: bool, reuse: bool
+    ) -> None:
+        total = sum(file.size for file in files)
+        done = files_done = waiting = 0
+        committed = time.monotonic()
+        for analysed in self._analysed(files, settings, vectors=vectors):
+            self._put(analysed, reuse=reuse)
+            size = sum(outcome.size for outcome in analysed.outcomes)
+            done, waiting = done + size, waiting + size
+            files_done += len(analysed.outcomes)
+            self._progress(
+                Progress(
+                    "read",
+                    files_done,
+                    len(files),
+                    done,
+                    total,
+                    len(self._writer.batch.chunks),
+                    analysed.outcomes[-1].path,
+                )
+            )
+            if waiting >= COMMIT_BYTES or time.monotonic() - committed >= COMMIT_SECONDS:
+                self._writer.commit()
+                committed, waiting = time.monotonic(), 0
+            if self._interrupted.is_set():
+                break
+        self._writer.commit()
+
+    def _analysed(
+        self, files: Sequence[FileTask], settings: Settings, *, vectors: bool
+    ) -> Iterable[Analysed]:
+        """Outcomes in this process for a little plain text, else from children."""
+        tasks = list(make_tasks(files))
+        small = sum(file.size for file in files) <= INLINE_BYTES
+        if small and not any(suffix_of(file.path) in ISOLATED for file in files):
+            from ragcli.indexing.analysis import Analysis
+
+            analysis = Analysis(settings, vectors=vectors)
+            return (analysis.run(task) for task in tasks)
+        from ragcli.indexing.pool import Pool
+
+        return Pool(settings, self._workers, vectors=vectors).run(tasks)
+
+    def _put(self, analysed: Analysed, *, reuse: bool) -> None:
+        rows: list[tuple[int, int] | None] = []
+        for outcome in analysed.outcomes:
+            self._counts[_COUNTED[outcome.state]] += 1
+            if outcome.state == "skipped":
+                self._skipped[outcome.reason or "skipped"] += 1
+            state = self._state(outcome)
+            if outcome.state == "same":
+                self._touch(state)
+            else:
+                rows += self._writer.put_file(
+                    state, outcome.documents, outcome.problems, reuse=reuse
+                )
+        if analysed.postings is not None:
+            self._writer.batch.add(rows, analysed.postings, analysed.codes)
+
+    def _touch(self, state: FileState) -> None:
+        row = self._catalog.connection.execute(
+            "SELECT id FROM files WHERE path = ?", (os.fsencode(state.path),)
+        ).fetchone()
+        self._writer.touch(row[0], state)
+
+    def _state(self, outcome: FileOutcome) -> FileState:
+        return FileState(
+            outcome.path, outcome.state, outcome.size, outcome.mtime_ns, outcome.ctime_ns,
+            outcome.read_ns, outcome.digest, outcome.reason, self._reading,
+        )  # fmt: skip
+
+    def _heal(self) -> None:
+        """Make lost or damaged segments again from the text in the catalogue."""
+        from ragcli.indexing.rebuild import rebuild_lost
+
+        rebuild_lost(self._writer)
+        self._writer.commit()
+
+    def _encode(self, settings: Settings) -> None:
+        """Vectors for the segments that have none yet."""
+        from ragcli.indexing.rebuild import encode_pending
+
+        for done, total in encode_pending(self._writer, settings):
+            self._progress(Progress("embed", files_done=done, files_total=total))
+            self._writer.commit()
+            if self._interrupted.is_set():
+                return
+
+    def _report(self, root: Path, settings: Settings) -> IndexReport:
+        catalog = self._catalog
+        ledger = catalog.connection.execute(
+            "SELECT f.path, p.kind, p.message, p.page FROM problems p JOIN files f"
+            " ON f.id = p.file ORDER BY f.path, p.rowid"
+        )
+        return IndexReport(
+            root=str(root),
+            index=str(self._location),
+            counts=Counts(**{key: self._counts[key] for key in Counts.__dataclass_fields__}),
+            skipped=dict(sorted(self._skipped.items())),
+            chunks=catalog.count("chunks"),
+            embedded=self._embedded(),
+            documents=catalog.count("documents"),
+            problems=tuple(
+                Problem(decode_path(path), kind, message, page)
+                for path, kind, message, page in ledger
+            ),
+            seconds=time.monotonic() - self._began,
+            encoder=settings.encoder,
+            chunking=settings.chunk,
+            interrupted=self._interrupted.is_set(),
+        )
+
+    def _embedded(self) -> int:
+        rows = self._catalog.connection.execute(
+            "SELECT coalesce(sum(rows), 0), count(*), count(vectors) FROM segments"
+        ).fetchone()
+        if not rows[2]:
+            return 0
+        if rows[1] == rows[2]:
+            return self._catalog.count("chunks")
+        return sum(s.live_rows for s in self._writer.open_segments() if s.vectors is not None)
+
+
+_COUNTED = {"indexed": "indexed", "same": "unchanged", "skipped": "skipped", "failed": "failed"}
+
+
+def make_tasks(files: Sequence[FileTask]) -> Iterable[list[FileTask]]:
+    """Small plain files together, isolated kinds singly and first: they take longest."""
+    plain: list[FileTask] = []
+    for file in files:
+        if suffix_of(file.path) in ISOLATED:
+            yield [file]
+        else:
+            plain.append(file)
+    task: list[FileTask] = []
+    size = 0
+    for file in plain:
+        if task and (size + file.size > TASK_BYTES or len(task) >= TASK_FILES):
+            yield task
+            task, size = [], 0
+        task.append(file)
+        size += file.size
+    if task:
+        yield task
+
+
+def _fingerprint(settings: Settings) -> str | None:
+    from ragcli.encoders import open_encoder
+
+    encoder = open_encoder(settings)
+    return encoder.fingerprint if encoder else None
+
+
+def _plain(values: Mapping[str, object]) -> Mapping[str, object]:
+    """As JSON gives it back: tuples become lists."""
+    import json
+
+    plain: Mapping[str, object] = json.loads(json.dumps(values))
+    return plain
+
+
+def _processors() -> Sequence[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return range(os.cpu_count() or 1)
+
+
+def _unwritable(location: Path, error: Exception) -> IndexUnavailable:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return IndexUnavailable(
+        f"{location} cannot be written: {reason}",
+        "free some space or name another place: --index DIR",
+    )
+
+
+__all__ = ["Known", "Run", "dry", "make_tasks", "scope"]

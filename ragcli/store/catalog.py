@@ -1,0 +1,243 @@
+"""The catalogue: one SQLite file that is the truth about an index.
+
+Owns the schema, the file's identity and how it is opened; a transaction here is the commit.
+Knows no arrays: which segments are live is a row, what lies in them is `segments`' business.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ragcli.errors import IndexDamaged, IndexForeign, IndexNotFound, IndexUnavailable
+
+FILE = "catalog.sqlite"
+APPLICATION_ID = 0x52414743
+FORMAT = 1
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- path: os.fsencode of the path below the root. state: indexed, skipped or failed; reason says
+-- why for the last two. read_ns: the clock just before the file was read. reading: what shaped
+-- its chunks (readers, chunking, tokenizer), so that a change of those is seen file by file.
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, state TEXT NOT NULL, reason TEXT,
+    size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
+    read_ns INTEGER NOT NULL, digest BLOB, reading TEXT NOT NULL
+);
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, record TEXT,
+    kind TEXT NOT NULL, title TEXT, language TEXT
+);
+CREATE INDEX documents_of_file ON documents (file);
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, document INTEGER NOT NULL,
+    start INTEGER NOT NULL, end INTEGER NOT NULL, first_line INTEGER, last_line INTEGER,
+    page TEXT, heading TEXT NOT NULL, text TEXT NOT NULL
+);
+CREATE INDEX chunks_of_document ON chunks (document);
+CREATE TABLE problems (
+    file INTEGER NOT NULL, kind TEXT NOT NULL, message TEXT NOT NULL, page TEXT,
+    since REAL NOT NULL
+);
+CREATE INDEX problems_of_file ON problems (file);
+
+CREATE TABLE segments (
+    name TEXT PRIMARY KEY, checksum TEXT NOT NULL, rows INTEGER NOT NULL,
+    vectors TEXT, vectors_checksum TEXT
+);
+CREATE TABLE tombstones (chunk INTEGER PRIMARY KEY);
+"""
+
+
+def _connect(path: Path, *, read_only: bool, immutable: bool = False) -> sqlite3.Connection:
+    query = "?mode=ro" if read_only else "?mode=rwc"
+    connection = sqlite3.connect(
+        path.absolute().as_uri() + query + ("&immutable=1" if immutable else ""),
+        uri=True,
+        timeout=30.0,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    return connection
+
+
+def _identity(connection: sqlite3.Connection, folder: Path) -> None:
+    """Raises IndexForeign unless the file is a catalogue of this format."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application == 0 and _is_bare(connection):
+        raise IndexNotFound(f"the index in {folder} was never begun", "ragcli index FOLDER")
+    if application != APPLICATION_ID:
+        raise IndexForeign(f"{folder} was not made by ragcli", "name another folder: --index DIR")
+    if version != FORMAT:
+        raise IndexForeign(
+            f"{folder} has format {version}, this ragcli reads format {FORMAT}",
+            f"remove the folder {folder} and run ragcli index again",
+        )
+
+
+def _is_bare(connection: sqlite3.Connection) -> bool:
+    """A file that a first run made and was killed over before its first commit."""
+    return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+
+class Catalog:
+    """An open catalogue; `open_read` for looking, `open_write` for the one writer."""
+
+    def __init__(self, connection: sqlite3.Connection, folder: Path) -> None:
+        self.connection = connection
+        self.folder = folder
+
+    @classmethod
+    def open_read(cls, folder: Path) -> Catalog:
+        """Open read-only, also on a read-only medium; begins one consistent view.
+
+        Raises IndexForeign, IndexDamaged or IndexUnavailable.
+        """
+        path = folder / FILE
+        if not path.is_file():
+            raise IndexForeign(
+                f"{folder} holds no ragcli catalogue", "ragcli index FOLDER   (in a new place)"
+            )
+        try:
+            catalog = cls._try_read(path, folder, immutable=False)
+        except sqlite3.OperationalError as error:
+            # A catalogue in WAL mode wants to make a -shm file beside it; where it may not,
+            # the file alone is whole as long as no log waits to be folded in.
+            log = path.with_name(f"{FILE}-wal")
+            if _size(log):
+                raise IndexUnavailable(
+                    f"{path} cannot be read here: {error}, and its log is not folded in",
+                    "copy the index to a place where you can write, and run ragcli index",
+                ) from error
+            try:
+                catalog = cls._try_read(path, folder, immutable=True)
+            except sqlite3.Error as second:
+                raise IndexUnavailable(f"{path} cannot be read: {second}") from second
+        return catalog
+
+    @classmethod
+    def _try_read(cls, path: Path, folder: Path, *, immutable: bool) -> Catalog:
+        connection = _connect(path, read_only=True, immutable=immutable)
+        try:
+            _identity(connection, folder)
+            connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM meta LIMIT 1").fetchone()
+        except sqlite3.OperationalError:
+            connection.close()
+            raise
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise IndexForeign(
+                f"{path} is not a ragcli catalogue: {error}", "name another folder: --index DIR"
+            ) from error
+        except IndexUnavailable:
+            connection.close()
+            raise
+        return cls(connection, folder)
+
+    @classmethod
+    def open_write(cls, folder: Path) -> Catalog:
+        """Open for the one writer, making the file where there is none.
+
+        The caller holds the lock. Raises IndexForeign where a file is there and not ours.
+        """
+        path = folder / FILE
+        connection = _connect(path, read_only=False)
+        try:
+            if _is_bare(connection):
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.executescript(
+                    f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID};"
+                    f"PRAGMA user_version = {FORMAT}; {_SCHEMA} COMMIT;"
+                )
+            _identity(connection, folder)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            # Deleted text is overwritten, not left lying in free pages.
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA cache_size = -16384")
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+        except sqlite3.OperationalError:
+            connection.close()
+            raise
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise IndexForeign(
+                f"{path} is not a ragcli catalogue: {error}", "name another folder: --index DIR"
+            ) from error
+        except IndexUnavailable:
+            connection.close()
+            raise
+        return cls(connection, folder)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of it or nothing; what is done inside is the commit."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self.connection
+        except BaseException:
+            self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("COMMIT")
+
+    def checkpoint(self) -> None:
+        """Fold the log into the file, so that the file alone is whole and old text is gone."""
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def get(self, key: str, default: object = None) -> object:
+        """A value of `meta`."""
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return default if row is None else json.loads(row[0])
+
+    def put(self, key: str, value: object) -> None:
+        """Set a value of `meta`."""
+        self.connection.execute(
+            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (key, json.dumps(value)),
+        )
+
+    def count(self, what: str) -> int:
+        """Rows of the table `what`."""
+        count: int = self.connection.execute(f"SELECT count(*) FROM {what}").fetchone()[0]
+        return count
+
+    def column(self, sql: str, parameters: Iterable[object] = ()) -> list[object]:
+        """The first column of a query."""
+        return [row[0] for row in self.connection.execute(sql, tuple(parameters))]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()
+
+
+def encode_path(path: str) -> bytes:
+    """A path as stored: the file system's own bytes."""
+    return os.fsencode(path)
+
+
+def decode_path(path: bytes) -> str:
+    """A stored path, with surrogates for bytes that are not UTF-8."""
+    return os.fsdecode(path)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def damaged(error: sqlite3.DatabaseError, folder: Path) -> IndexDamaged:
+    """What a reader is told when SQLite finds the file broken in the middle of reading."""
+    return IndexDamaged(
+        f"{folder / FILE} is damaged: {error}",
+        f"remove the folder {folder} and run ragcli index again",
+    )

@@ -1,0 +1,378 @@
+"""An index opened for reading: one commit of the catalogue and the segments that belong to it.
+
+Owns finding the `.rag` folder and the consistent view; `writer` is its counterpart. Nothing
+here writes. Scores and fusion are `retrieval`'s.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ragcli.errors import IndexDamaged, IndexNotFound
+from ragcli.records import Chunk, Settings
+from ragcli.store.catalog import FILE, Catalog, damaged, decode_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragcli.store.lexical import Postings
+    from ragcli.store.segments import Segment
+    from ragcli.store.vectors import Vectors
+
+FOLDER = ".rag"
+SEGMENTS = "segments"
+_SNAPSHOT_TRIES = 5
+
+
+def locate(explicit: Path | None = None, start: Path | None = None) -> Path:
+    """The `.rag` folder to use: `explicit`, else RAGCLI_INDEX, else found by walking up.
+
+    Raises IndexNotFound where there is none.
+    """
+    named = explicit or (
+        Path(os.environ["RAGCLI_INDEX"]) if os.environ.get("RAGCLI_INDEX") else None
+    )
+    if named is not None:
+        for candidate in (named, named / FOLDER):
+            if (candidate / FILE).is_file():
+                return candidate
+        if named.is_dir() and any(named.iterdir()):
+            return named
+        raise IndexNotFound(f"no index in {named}", f"ragcli index FOLDER --index {named}")
+    here = (start or Path.cwd()).absolute()
+    for folder in (here, *here.parents):
+        if (folder / FOLDER).is_dir():
+            return folder / FOLDER
+    raise IndexNotFound("no index here", "ragcli index .")
+
+
+def read_settings(catalog: Catalog) -> Settings:
+    """The settings that the index remembers; defaults for what it does not know."""
+    stored = catalog.get("settings", {})
+    assert isinstance(stored, dict)
+    known = {field.name for field in fields(Settings)}
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in stored.items()
+        if key in known
+    }
+    return Settings(**values)
+
+
+@dataclass(frozen=True)
+class OpenSegment:
+    """One segment's arrays. `chunks` and `documents`: int64 (rows,), `chunks` ascending.
+
+    `live` is None where no row is dead, else bool (rows,). `vectors` is None until encoded.
+    """
+
+    segment: Segment
+    chunks: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    live: NDArray[np.bool_] | None
+    postings: Postings
+    vectors: Vectors | None
+
+    @property
+    def rows(self) -> int:
+        """Rows, dead ones included."""
+        return len(self.chunks)
+
+    @cached_property
+    def dead_rows(self) -> NDArray[np.intp]:
+        """The rows that tombstones cover."""
+        import numpy as np
+
+        return np.empty(0, np.intp) if self.live is None else np.flatnonzero(~self.live)
+
+    @cached_property
+    def live_rows(self) -> int:
+        """How many rows count."""
+        return self.rows - len(self.dead_rows)
+
+    @cached_property
+    def length(self) -> int:
+        """Term occurrences in the live rows."""
+        lengths = self.postings.lengths
+        return int(lengths.sum(dtype="int64")) - int(lengths[self.dead_rows].sum(dtype="int64"))
+
+
+def open_postings(segment: Segment) -> Postings:
+    """The postings of a segment, mapped."""
+    from ragcli.store.lexical import PackedNames, Postings
+
+    return Postings(
+        PackedNames(segment.array("names"), segment.array("name_ends")),  # type: ignore[arg-type]
+        segment.array("starts"),  # type: ignore[arg-type]
+        segment.array("rows"),  # type: ignore[arg-type]
+        segment.array("counts"),  # type: ignore[arg-type]
+        segment.array("lengths"),  # type: ignore[arg-type]
+    )
+
+
+def open_segment(
+    folder: Path, row: tuple[str, str, str | None, str | None], dead: NDArray[np.int64]
+) -> OpenSegment:
+    """Open a row (name, checksum, vectors, their checksum) of the table `segments`.
+
+    `dead`: the tombstoned chunk ids of the whole index, ascending.
+    Raises IndexDamaged.
+    """
+    import numpy as np
+
+    from ragcli.store.segments import Segment
+    from ragcli.store.vectors import Vectors
+
+    name, checksum, vectors_name, vectors_checksum = row
+    segment = Segment(folder / SEGMENTS, name, checksum)
+    chunks: NDArray[np.int64] = segment.array("chunks")  # type: ignore[assignment]
+    live = None
+    if len(dead) and len(chunks):
+        at = np.searchsorted(chunks, dead)
+        inside = at < len(chunks)
+        at = at[inside]
+        at = at[chunks[at] == dead[inside]]
+        if len(at):
+            live = np.ones(len(chunks), bool)
+            live[at] = False
+    return OpenSegment(
+        segment,
+        chunks,
+        segment.array("documents"),  # type: ignore[arg-type]
+        live,
+        open_postings(segment),
+        Vectors(Segment(folder / SEGMENTS, vectors_name, vectors_checksum or ""))
+        if vectors_name
+        else None,
+    )
+
+
+class Index:
+    """A consistent view of an index: `with Index.open(path) as index: …`."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.path = catalog.folder
+        self._segments: dict[bool, tuple[OpenSegment, ...]] = {}
+
+    @classmethod
+    def open(cls, path: Path) -> Index:
+        """Open the `.rag` folder `path` for reading.
+
+        Raises IndexUnavailable in its kinds.
+        """
+        return cls(Catalog.open_read(path))
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.catalog.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The catalogue's connection; what SQLite finds broken becomes IndexDamaged."""
+        try:
+            yield self.catalog.connection
+        except sqlite3.DatabaseError as error:
+            raise damaged(error, self.path) from error
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What the index remembers."""
+        with self.reading():
+            return read_settings(self.catalog)
+
+    @cached_property
+    def root(self) -> Path | None:
+        """The indexed folder, None where it is not there any more."""
+        with self.reading():
+            stored = self.catalog.get("root")
+        if not isinstance(stored, str):
+            return None
+        root = Path(os.path.normpath(self.path.absolute().parent / stored))
+        return root if root.is_dir() else None
+
+    def segments(self, *, vectors: bool = False) -> tuple[OpenSegment, ...]:
+        """The live segments, oldest first; FAISS is loaded only where `vectors` are asked for.
+
+        A writer may sweep a merged segment between our view of the catalogue and the opening
+        of its files: then the view is begun anew.
+        """
+        for attempt in range(_SNAPSHOT_TRIES):
+            if vectors not in self._segments:
+                try:
+                    self._segments[vectors] = self._open_segments(vectors=vectors)
+                except IndexDamaged:
+                    if attempt == _SNAPSHOT_TRIES - 1:
+                        raise
+                    self._begin_again()
+                    continue
+            return self._segments[vectors]
+        raise AssertionError("unreachable")
+
+    def _begin_again(self) -> None:
+        self._segments.clear()
+        for name in ("settings", "root", "problem_count", "paths"):
+            self.__dict__.pop(name, None)
+        with self.reading() as connection:
+            connection.execute("COMMIT")
+            connection.execute("BEGIN")
+
+    def _open_segments(self, *, vectors: bool) -> tuple[OpenSegment, ...]:
+        import numpy as np
+
+        with self.reading() as connection:
+            rows = connection.execute(
+                "SELECT name, checksum, vectors, vectors_checksum FROM segments ORDER BY rowid"
+                if vectors
+                else "SELECT name, checksum, NULL, NULL FROM segments ORDER BY rowid"
+            ).fetchall()
+            dead = self.catalog.column("SELECT chunk FROM tombstones ORDER BY chunk")
+        gone = np.array(dead, np.int64)
+        return tuple(open_segment(self.path, row, gone) for row in rows)
+
+    @cached_property
+    def problem_count(self) -> int:
+        """Lines in the ledger."""
+        with self.reading():
+            return self.catalog.count("problems")
+
+    def counts(self) -> tuple[int, int]:
+        """(live chunks, live chunks with vectors)."""
+        live = sum(segment.live_rows for segment in self.segments())
+        with self.reading() as connection:
+            encoded = {
+                name
+                for (name,) in connection.execute(
+                    "SELECT name FROM segments WHERE vectors IS NOT NULL"
+                )
+            }
+        return live, sum(s.live_rows for s in self.segments() if s.segment.name in encoded)
+
+    def languages(self) -> tuple[str, ...]:
+        """The Latin-script languages of the documents, commonest first."""
+        with self.reading():
+            found = self.catalog.column(
+                "SELECT language FROM documents WHERE language IS NOT NULL"
+                " GROUP BY language ORDER BY count(*) DESC, language"
+            )
+        return tuple(str(language) for language in found)
+
+    def documents_at(self, globs: Sequence[str]) -> NDArray[np.int64]:
+        """Ids of the documents whose path one of `globs` matches, ascending."""
+        import numpy as np
+
+        pattern = path_pattern(globs)
+        with self.reading() as connection:
+            rows = connection.execute(
+                "SELECT d.id, f.path FROM documents d JOIN files f ON f.id = d.file ORDER BY d.id"
+            )
+            found = [document for document, path in rows if pattern.match(decode_path(path))]
+        return np.array(found, np.int64)
+
+    def places(self, chunks: Iterable[int]) -> dict[int, Place]:
+        """Per chunk id where it stands: what ties are broken by."""
+        return {
+            chunk: Place(os.fsencode(display_path(path, record)), start, chunk, path)
+            for chunk, path, record, start in self._select(
+                "c.id, f.path, d.record, c.start", chunks
+            )
+        }
+
+    def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
+        """The chunks with these ids, with their document and file."""
+        found = {}
+        for row in self._select(
+            "c.id, f.path, d.record, d.title, c.start, c.end, c.text, c.first_line, c.last_line,"
+            " c.page, c.heading, f.size, f.mtime_ns",
+            ids,
+        ):
+            chunk = Chunk(
+                start=row[4],
+                end=row[5],
+                text=row[6],
+                lines=None if row[7] is None else (row[7], row[8]),
+                page=row[9],
+                heading=tuple(json.loads(row[10])),
+            )
+            found[row[0]] = StoredChunk(
+                chunk, decode_path(row[1]), row[2], row[3], row[11], row[12]
+            )
+        return found
+
+    def _select(self, columns: str, ids: Iterable[int]) -> Iterator[Any]:
+        wanted = list(ids)
+        with self.reading() as connection:
+            for start in range(0, len(wanted), 500):
+                some = wanted[start : start + 500]
+                yield from connection.execute(
+                    f"SELECT {columns} FROM chunks c JOIN documents d ON d.id = c.document"
+                    f" JOIN files f ON f.id = d.file WHERE c.id IN ({','.join('?' * len(some))})",
+                    some,
+                )
+
+
+class Place(NamedTuple):
+    """Path with record, offset, chunk id, and the file's own path; sorts in that order."""
+
+    path: bytes
+    start: int
+    chunk: int
+    file: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk as the catalogue has it, with its file's path and stat when it was read."""
+
+    chunk: Chunk
+    file: str
+    record: str | None
+    title: str | None
+    size: int
+    mtime_ns: int
+
+    @property
+    def path(self) -> str:
+        """The file's path, with `#record` where the document is a record."""
+        return display_path(self.file, self.record)
+
+
+def display_path(path: str | bytes, record: str | None) -> str:
+    """`corpus.jsonl#ID` for a record, else the path."""
+    name = decode_path(path) if isinstance(path, bytes) else path
+    return name if record is None else f"{name}#{record}"
+
+
+def path_pattern(globs: Sequence[str]) -> re.Pattern[str]:
+    """What a path must match to be named by one of `globs`.
+
+    `*` also crosses `/`; a glob without `/` names files and folders at any depth; a folder
+    names all that lies in it.
+    """
+    forms = []
+    for glob in globs:
+        name = glob.removeprefix("./").rstrip("/")
+        names = [name] if "/" in name else [name, f"*/{name}"]
+        if name.startswith("**/"):
+            names.append(name[3:])
+        forms += [form for each in names for form in (each, f"{each}/*")]
+    return re.compile("|".join(fnmatch.translate(form) for form in forms))

@@ -1,0 +1,187 @@
+"""Postings as NumPy arrays, and BM25 over them.
+
+Owns the shape of a postings segment, how segments are counted, cut and merged, and the
+formula. Does not know files (`segments`), words (`terms`) or the catalogue: rows are numbers.
+
+BM25 with Lucene's idf (Robertson & Zaragoza 2009; Kamphuis et al. 2020, "Lucene"):
+    idf(t)   = ln(1 + (N − df + ½) / (df + ½))
+    share(t) = idf(t) · tf / (tf + k1 · (1 − b + b · length / mean length))
+N, df and the mean length count live chunks only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+K1 = 1.2
+B = 0.75
+
+Rows = NDArray[np.uint32]
+Counts = NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Who holds what: term i stands in rows[starts[i]:starts[i + 1]], counts alongside.
+
+    `names`: T terms ascending by code point (and so by UTF-8 byte). `starts`: int64 (T + 1,).
+    `rows`: uint32 (P,), ascending within a term. `counts`: uint16 (P,), capped at 65,535.
+    `lengths`: uint32 (R,), the number of term occurrences of each row.
+    """
+
+    names: Sequence[str]
+    starts: NDArray[np.int64]
+    rows: Rows
+    counts: Counts
+    lengths: NDArray[np.uint32]
+
+    @classmethod
+    def count(
+        cls, names: Sequence[str], terms: NDArray[np.int64], rows: NDArray[np.int64], size: int
+    ) -> Postings:
+        """From occurrences: `terms` (indices into `names`, every name used) and `rows`."""
+        lengths = np.bincount(rows, minlength=size).astype(np.uint32)
+        keys, counts = np.unique(terms * max(size, 1) + rows, return_counts=True)
+        return cls._from_keys(names, keys, counts, size, lengths)
+
+    @classmethod
+    def _from_keys(
+        cls,
+        names: Sequence[str],
+        keys: NDArray[np.int64],
+        counts: NDArray[np.integer],
+        size: int,
+        lengths: NDArray[np.uint32],
+    ) -> Postings:
+        """`keys` = term · size + row, ascending and distinct, every term of `names` present."""
+        terms, rows = np.divmod(keys, max(size, 1))
+        starts = np.zeros(len(names) + 1, np.int64)
+        np.cumsum(np.bincount(terms, minlength=len(names)), out=starts[1:])
+        capped = np.minimum(counts, np.iinfo(np.uint16).max).astype(np.uint16)
+        return cls(names, starts, rows.astype(np.uint32), capped, lengths)
+
+    @classmethod
+    def empty(cls) -> Postings:
+        """No rows, no terms."""
+        nothing = np.empty(0, np.int64)
+        return cls.count([], nothing, nothing, 0)
+
+
+def combine(parts: Sequence[Postings], rows: Sequence[NDArray[np.int64]], size: int) -> Postings:
+    """One Postings of `size` rows out of several.
+
+    `rows[i]` maps each row of `parts[i]` to its new row, or to -1 where it is dropped; new
+    rows are distinct. A term that no kept row holds is gone from the names.
+    """
+    vocabulary = sorted(set().union(*(part.names for part in parts)))
+    place = {name: number for number, name in enumerate(vocabulary)}
+    lengths = np.zeros(size, np.uint32)
+    keys: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+    counts: list[Counts] = [np.empty(0, np.uint16)]
+    for part, target in zip(parts, rows, strict=True):
+        kept = target >= 0
+        lengths[target[kept]] = part.lengths[kept]
+        terms = np.fromiter((place[name] for name in part.names), np.int64, len(part.names))
+        row = target[part.rows]
+        live = row >= 0
+        keys.append((np.repeat(terms, np.diff(part.starts)) * max(size, 1) + row)[live])
+        counts.append(part.counts[live])
+    key = np.concatenate(keys)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    present = np.unique(key // max(size, 1))
+    if len(present) != len(vocabulary):
+        vocabulary = [vocabulary[i] for i in present.tolist()]
+        key = np.searchsorted(present, key // max(size, 1)) * max(size, 1) + key % max(size, 1)
+    return Postings._from_keys(vocabulary, key, np.concatenate(counts)[order], size, lengths)
+
+
+def pack_names(names: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Names as one run of UTF-8 bytes and the T + 1 offsets into it."""
+    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), np.uint8), offsets
+
+
+class PackedNames(Sequence[str]):
+    """Names read in place from `pack_names`' arrays, found by binary search."""
+
+    def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        self._blob = memoryview(blob)  # type: ignore[arg-type]
+        self._offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def _bytes(self, i: int) -> bytes:
+        return bytes(self._blob[self._offsets[i] : self._offsets[i + 1]])
+
+    def __getitem__(self, i):  # type: ignore[no-untyped-def]
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
+        if not 0 <= i < len(self):
+            raise IndexError(i)
+        return self._bytes(i).decode("utf-8", "surrogatepass")
+
+    def all(self) -> list[str]:
+        """Every name at once, for a merge."""
+        blob, ends = bytes(self._blob), self._offsets.tolist()
+        return [blob[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
+
+    def find(self, name: str) -> int | None:
+        """The number of `name`, or None."""
+        wanted = name.encode("utf-8", "surrogatepass")
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._bytes(middle) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < len(self) and self._bytes(low) == wanted else None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where one word of the question stands in one segment: rows ascending, counts alongside."""
+
+    rows: NDArray[np.intp]
+    counts: NDArray[np.int64]
+
+
+def find(postings: Postings, variants: Sequence[str], live: NDArray[np.bool_] | None) -> Found:
+    """The live rows that hold any of `variants` (one word in its stems), their counts added."""
+    names = postings.names
+    assert isinstance(names, PackedNames)
+    numbers = [number for name in variants if (number := names.find(name)) is not None]
+    pieces = [slice(postings.starts[i], postings.starts[i + 1]) for i in numbers]
+    if len(pieces) == 1:
+        rows = postings.rows[pieces[0]].astype(np.intp)
+        counts = postings.counts[pieces[0]].astype(np.int64)
+    elif pieces:
+        every = np.concatenate([postings.rows[piece] for piece in pieces])
+        rows, inverse = np.unique(every.astype(np.intp), return_inverse=True)
+        counts = np.zeros(len(rows), np.int64)
+        np.add.at(counts, inverse, np.concatenate([postings.counts[piece] for piece in pieces]))
+    else:
+        rows, counts = np.empty(0, np.intp), np.empty(0, np.int64)
+    if live is not None:
+        kept = live[rows]
+        rows, counts = rows[kept], counts[kept]
+    return Found(rows, counts)
+
+
+def idf(chunks: int, frequency: int) -> float:
+    """Lucene's idf of a term that `frequency` of `chunks` live chunks hold."""
+    return float(np.log1p((chunks - frequency + 0.5) / (frequency + 0.5)))
+
+
+def saturation(lengths: NDArray[np.uint32], mean: float) -> NDArray[np.float64]:
+    """k1 · (1 − b + b · length / mean length) of each row, float64 (R,)."""
+    return np.asarray(K1 * (1.0 - B + B * lengths / (mean or 1.0)), np.float64)

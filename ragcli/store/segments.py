@@ -1,0 +1,145 @@
+"""Immutable folders of arrays: written once, whole or not at all, read by memory map.
+
+Owns naming, checksums and the atomic move into place. Does not know what the arrays mean
+(`lexical`, `vectors`) nor which folders are live (`catalog`).
+
+A segment is `segments/NAME/` with one `.npy` file per array, perhaps other files, and
+`manifest.json`: each file's length and BLAKE2b checksum. The catalogue keeps the manifest's own
+checksum, so that a swapped folder is noticed too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragcli.errors import IndexDamaged
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MANIFEST = "manifest.json"
+_UNFINISHED = ".unfinished-"
+_HINT = "ragcli index   (rebuilds it from the catalogue)"
+
+
+def _checksum(path: Path) -> str:
+    digest = blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _sync(path: Path) -> None:
+    """Make a file's or folder's content survive a power cut."""
+    if os.name == "nt" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_segment(
+    folder: Path,
+    prefix: str,
+    arrays: Mapping[str, NDArray[np.generic]],
+    writers: Mapping[str, Callable[[Path], None]] | None = None,
+) -> tuple[str, str]:
+    """Write `arrays` (and what each of `writers` writes to its path) as a new segment.
+
+    Returns (name, checksum of the manifest). The name is `prefix` and a random part, so that
+    a name is never used twice. Raises OSError when the disk is full or read-only; then
+    nothing but an unfinished folder is left, which `sweep` removes.
+    """
+    import numpy as np
+
+    folder.mkdir(exist_ok=True)
+    name = f"{prefix}-{secrets.token_hex(6)}"
+    unfinished = folder / f"{_UNFINISHED}{name}"
+    unfinished.mkdir()
+    for key, array in arrays.items():
+        np.save(unfinished / f"{key}.npy", array, allow_pickle=False)
+    for file_name, write in (writers or {}).items():
+        write(unfinished / file_name)
+    files = {}
+    for path in sorted(unfinished.iterdir()):
+        _sync(path)
+        files[path.name] = {"bytes": path.stat().st_size, "blake2b": _checksum(path)}
+    manifest = json.dumps({"files": files}, indent=1).encode()
+    (unfinished / MANIFEST).write_bytes(manifest)
+    _sync(unfinished / MANIFEST)
+    _sync(unfinished)
+    unfinished.rename(folder / name)
+    _sync(folder)
+    return name, blake2b(manifest, digest_size=16).hexdigest()
+
+
+class Segment:
+    """A segment opened for reading: lengths checked now, checksums on demand."""
+
+    def __init__(self, folder: Path, name: str, checksum: str) -> None:
+        """Raises IndexDamaged where the folder, a file or a length is not as it was written."""
+        self.name = name
+        self.path = folder / name
+        try:
+            manifest = (self.path / MANIFEST).read_bytes()
+        except OSError as error:
+            raise IndexDamaged(f"segment {name} of the index is missing", _HINT) from error
+        if blake2b(manifest, digest_size=16).hexdigest() != checksum:
+            raise IndexDamaged(f"segment {name} of the index is not the one written", _HINT)
+        self._files: dict[str, dict[str, object]] = json.loads(manifest)["files"]
+        for file_name, facts in self._files.items():
+            try:
+                size = (self.path / file_name).stat().st_size
+            except OSError as error:
+                raise IndexDamaged(f"{name}/{file_name} of the index is missing", _HINT) from error
+            if size != facts["bytes"]:
+                raise IndexDamaged(f"{name}/{file_name} of the index is cut or longer", _HINT)
+
+    def array(self, key: str) -> NDArray[np.generic]:
+        """The array `key`, mapped read-only."""
+        import numpy as np
+
+        path = self.path / f"{key}.npy"
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise IndexDamaged(f"{self.name}/{key}.npy of the index: {error}", _HINT) from error
+        return np.asarray(array)
+
+    @property
+    def bytes(self) -> int:
+        """Size on disk, without the manifest."""
+        return sum(int(str(facts["bytes"])) for facts in self._files.values())
+
+    def verify(self) -> None:
+        """Read every file; raises IndexDamaged at the first whose checksum differs."""
+        for file_name, facts in self._files.items():
+            if _checksum(self.path / file_name) != facts["blake2b"]:
+                raise IndexDamaged(f"{self.name}/{file_name} of the index has changed", _HINT)
+
+
+def sweep(folder: Path, live: set[str]) -> list[str]:
+    """Remove every folder that is not in `live`, unfinished ones included; returns their names.
+
+    Readers that have them mapped keep their view where the system allows; others look again.
+    """
+    if not folder.is_dir():
+        return []
+    gone = [entry for entry in folder.iterdir() if entry.name not in live]
+    for entry in gone:
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
+    return [entry.name for entry in gone]

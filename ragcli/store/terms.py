@@ -1,0 +1,230 @@
+"""Text to index terms: the one tokenizer of the lexical index, for chunks and questions alike.
+
+What becomes a term:
+- each Unicode word (combining marks are part of a word), lower-cased, stemmed by Snowball:
+  Latin script by the document's language, other scripts by the stemmer of the script;
+- an identifier whole and in its parts: `max_workers` → max_workers, max, worker;
+  `camelCase` → camelcase, camel, case; `ERR-4012` → err-4012, err, 4012;
+  `v1.0.21` → v1.0.21, 1.0.21, v1, 0, 21; `lantern.toml` → lantern.toml, lantern, toml;
+- in scripts written without spaces (Han, kana, Hangul, Thai, Lao, Khmer, Myanmar) each
+  character and each pair of neighbours.
+
+Owns no files and no scores; `lexical` counts what comes out of here.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ragcli.store.languages import DEFAULT
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ragcli.store.lexical import Postings
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3031-\u3035"
+    "\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
+    "\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003134f"
+)
+
+
+@lru_cache(maxsize=1)
+def _marks() -> str:
+    """Every combining mark as ranges of a character class: `\\w` leaves them out."""
+    ranges: list[list[int]] = []
+    for code in range(0x300, 0x20000):
+        if unicodedata.category(chr(code)) in ("Mn", "Mc"):
+            if ranges and ranges[-1][1] == code - 1:
+                ranges[-1][1] = code
+            else:
+                ranges.append([code, code])
+    return "".join(f"{chr(a)}-{chr(b)}" for a, b in ranges)
+
+
+@lru_cache(maxsize=1)
+def _surface_pattern() -> re.Pattern[str]:
+    """Words with their marks, joined by single `. - '` inside."""
+    return re.compile(rf"\w+(?:(?:[{_marks()}]+|[.\-'’‘‐‑](?=\w))\w*)*")
+
+
+_RUNS = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_ASCII_SURFACE = re.compile(r"[A-Za-z0-9_]+(?:[.\-'][A-Za-z0-9_]+)*")
+_APOSTROPHE = re.compile("['’‘]")
+_PART = re.compile(r"[._\-‐‑]+")
+_CAMEL = re.compile(r"(?<=[a-zß-öø-ÿ0-9])(?=[A-ZÀ-ÖØ-Þ])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NUMBERS = re.compile(r"\d+(?:\.\d+)+")
+_MAX_TERM = 80
+"""Longer runs (encoded data) are cut to this: nobody asks for them whole."""
+
+_MAX_SURFACES = 300_000
+
+SCRIPT_STEMMERS = (
+    ("\u0370", "\u03ff", "greek"),
+    ("\u0400", "\u052f", "russian"),
+    ("\u0530", "\u058f", "armenian"),
+    ("\u0600", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+    ("\u0b80", "\u0bff", "tamil"),
+)
+
+
+@lru_cache(maxsize=64)
+def _stemmer(language: str):  # type: ignore[no-untyped-def]
+    import Stemmer
+
+    stemmer = Stemmer.Stemmer(language)
+    stemmer.maxCacheSize = 0
+    return stemmer.stemWord
+
+
+def _stem(word: str, language: str) -> str:
+    first = word[0]
+    if first >= "\u0370":
+        for low, high, script in SCRIPT_STEMMERS:
+            if low <= first <= high:
+                language = script
+                break
+    stemmed: str = _stemmer(language)(word)
+    return stemmed or word
+
+
+def surfaces(text: str) -> list[str]:
+    """The words of `text` as written, in order: identifiers and hyphenated words whole."""
+    if text.isascii():
+        return _ASCII_SURFACE.findall(text)
+    return _surface_pattern().findall(text)
+
+
+def expand(surface: str, language: str = DEFAULT) -> tuple[str, ...]:
+    """The index terms of one surface, each once, the whole identifier first."""
+    if surface.isascii():
+        return tuple(_expand_spaced(surface, language))
+    found: dict[str, None] = {}
+    for run in _RUNS.findall(unicodedata.normalize("NFKC", surface)):
+        if _IS_UNSPACED.match(run):
+            found.update(dict.fromkeys(map(str.__add__, run, run[1:])))
+            found.update(dict.fromkeys(run))
+        else:
+            found.update(_expand_spaced(run, language))
+    return tuple(found)
+
+
+def _expand_spaced(surface: str, language: str) -> dict[str, None]:
+    pieces = [surface]
+    if _APOSTROPHE.search(surface):
+        pieces = _APOSTROPHE.split(surface)
+        pieces = [piece for piece in pieces if len(piece) > 1] or pieces[:1]
+    found: dict[str, None] = {}
+    for piece in pieces:
+        if piece.isalpha() and (piece.islower() or piece.istitle()):
+            found[_stem(piece.lower()[:_MAX_TERM], language)] = None
+        else:
+            _expand_piece(piece, language, found)
+    return found
+
+
+def _expand_piece(piece: str, language: str, found: dict[str, None]) -> None:
+    parts = [part for joined in _PART.split(piece) for part in _CAMEL.split(joined) if part]
+    lowered = [part.lower()[:_MAX_TERM] for part in parts]
+    if len(parts) != 1 or lowered[0] != piece.lower():
+        hyphenated = "_" not in piece and "." not in piece and all(p.isalpha() for p in parts)
+        if not hyphenated or "-" not in piece:
+            found[piece.lower()[:_MAX_TERM]] = None
+            for numbers in _NUMBERS.findall(piece):
+                found[numbers[:_MAX_TERM]] = None
+    for part in lowered:
+        found[_stem(part, language) if not part.isdigit() else part] = None
+
+
+class Analyzer:
+    """Texts to postings, remembering each surface it has met: one per process and run.
+
+    Not safe to share between threads.
+    """
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._surfaces: dict[str, _Surfaces] = {}
+        self._names: list[str] = []
+        self._ids: dict[str, int] = {}
+        self._starts = array("q", [0])
+        self._terms = array("q")
+
+    def _add(self, surface: str, language: str) -> int:
+        for term in expand(surface, language):
+            number = self._ids.get(term)
+            if number is None:
+                number = self._ids[term] = len(self._names)
+                self._names.append(sys.intern(term))
+            self._terms.append(number)
+        self._starts.append(len(self._terms))
+        return len(self._starts) - 2
+
+    def postings(self, texts: Sequence[str], languages: Iterable[str]) -> Postings:
+        """The postings of `texts` (rows in their order), each in its language."""
+        import numpy as np
+
+        from ragcli.store.lexical import Postings
+
+        if len(self._starts) > _MAX_SURFACES:
+            self._forget()
+        found: list[int] = []
+        sizes: list[int] = []
+        for text, language in zip(texts, languages, strict=True):
+            known = self._surfaces.get(language)
+            if known is None:
+                known = self._surfaces[language] = _Surfaces(self, language)
+            before = len(found)
+            found.extend(map(known.__getitem__, surfaces(text)))
+            sizes.append(len(found) - before)
+        return Postings.count(*self._terms_by_row(np.array(found, np.int64), sizes), len(texts))
+
+    def _terms_by_row(
+        self, found: np.ndarray, sizes: list[int]
+    ) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """(sorted names, term number, row) of every occurrence, rows ascending."""
+        import numpy as np
+
+        starts = np.frombuffer(self._starts, np.int64)
+        flat = np.frombuffer(self._terms, np.int64) if self._terms else np.empty(0, np.int64)
+        rows = np.repeat(np.arange(len(sizes)), sizes)
+        width = (starts[1:] - starts[:-1])[found]
+        offset = np.cumsum(width) - width
+        inside = np.arange(int(width.sum())) - np.repeat(offset, width)
+        terms = flat[np.repeat(starts[found], width) + inside]
+        used, inverse = np.unique(terms, return_inverse=True)
+        names = [self._names[i] for i in used.tolist()]
+        order = sorted(range(len(names)), key=names.__getitem__)
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        return [names[i] for i in order], place[inverse], np.repeat(rows, width)
+
+
+class _Surfaces(dict[str, int]):
+    """Surface to its number for one language; a new one is analysed on first sight."""
+
+    def __init__(self, analyzer: Analyzer, language: str) -> None:
+        super().__init__()
+        self._analyzer = analyzer
+        self._language = language
+
+    def __missing__(self, surface: str) -> int:
+        number = self[surface] = self._analyzer._add(surface, self._language)
+        return number
+
+
+def without_single_characters(terms: tuple[str, ...]) -> tuple[str, ...]:
+    """Without the single characters of unspaced script where pairs are there to ask for."""
+    pairs = tuple(term for term in terms if len(term) > 1 or not _IS_UNSPACED.match(term))
+    return pairs or terms
