@@ -45,7 +45,7 @@ class HashingEncoder:
     weighted = True
     """Its vectors are weighted by the corpus' idf."""
 
-    dense_weight = 0.3
+    dense_weight = 0.2
 
     def __init__(self, dim: int = 1024, *, normalise: bool = True) -> None:
         self.dim = dim

@@ -16,7 +16,7 @@ from ragcli.store.terms import expand, surfaces, without_single_characters
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`text` as a person would read it, `variants` the index terms that count as it."""
+    """`text` as asked (the stem, for a part of an identifier), `variants` the index terms that count as it."""
 
     text: str
     variants: tuple[str, ...]

@@ -59,6 +59,7 @@ class Retriever:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._encoder: Encoder | None = open_encoder(index.settings)
+        self._languages = index.languages()
 
     def search(self, request: SearchRequest) -> SearchResult:
         """The best `request.k` chunks for the question.
@@ -71,7 +72,7 @@ class Retriever:
         alpha = self._alpha(request, mode)
         index = self._index
         segments = index.segments(vectors=mode != "lexical")
-        words = parse_question(request.question, index.languages())
+        words = parse_question(request.question, self._languages)
         allowed = self._allowed(segments, request.paths)
         clock.mark("open")
         lexical = None if mode == "dense" else LexicalLeg(segments, words)

@@ -10,6 +10,8 @@ depend on how rows are spread over segments.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from ragcli.store.segments import Segment, write_segment
 
 FILE = "vectors.faiss"
 _BLOCK = 8192
+_WORTH_THREADS = 1 << 26
 _SLACK = 1e-4
 """Candidates this close below the k-th in float32 are scored again in float64."""
 
@@ -65,6 +68,7 @@ class Vectors:
                 f"{segment.name}/{FILE} of the index cannot be read", "ragcli index"
             ) from error
         self._index = index
+        self._known_norms: tuple[Vector, NDArray[np.float32]] | None = None
         self.rows: int = index.ntotal
         self.dim: int = index.d
         kind = np.float32 if isinstance(index, faiss.IndexFlat) else np.uint8
@@ -84,12 +88,16 @@ class Vectors:
 
     def _norms(self, weights: Vector) -> NDArray[np.float32]:
         """The L2 norm of every weighted row, near enough to choose candidates by."""
+        known = self._known_norms
+        if known is not None and np.array_equal(known[0], weights):
+            return known[1]
         squared = np.square(weights).astype(np.float32)
         norms = np.empty(self.rows, np.float32)
         for start in range(0, self.rows, _BLOCK):
             block = self._codes[start : start + _BLOCK].astype(np.float32)
             np.square(block, out=block)
             norms[start : start + _BLOCK] = np.sqrt(block @ squared)
+        self._known_norms = (weights, norms)
         return norms
 
     def search(
@@ -109,7 +117,8 @@ class Vectors:
         weighted = np.ascontiguousarray(
             question * np.square(weights) / _scale(question, weights, normalise), np.float32
         )
-        _, scores, rows = self._index.range_search(weighted[np.newaxis], 0.0)
+        with _threads(self.rows * self.dim):
+            _, scores, rows = self._index.range_search(weighted[np.newaxis], 0.0)
         rows = rows.astype(np.intp)
         if allowed is not None:
             kept = allowed[rows]
@@ -132,6 +141,19 @@ class Vectors:
             norms = np.sqrt(np.square(vectors).sum(axis=1))
             scores = scores / np.where(norms > 0, norms, 1.0)
         return np.asarray(scores / _scale(question, weights, normalise))
+
+
+@contextmanager
+def _threads(size: int) -> Iterator[None]:
+    """One thread for a scan that is over before a second has started."""
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1 if size < _WORTH_THREADS else before)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 def _scale(question: Vector, weights: Vector, normalise: bool) -> float:
