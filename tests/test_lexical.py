@@ -16,9 +16,9 @@ from ragcli.store.lexical import (
     PackedNames,
     Postings,
     combine,
+    drop_rows,
     find,
     idf,
-    pack_names,
     saturation,
 )
 from ragcli.store.terms import Analyzer
@@ -34,7 +34,7 @@ TEXTS = [
 
 
 def packed(postings: Postings) -> Postings:
-    names = PackedNames(*pack_names(postings.names))
+    names = PackedNames.pack(postings.names)
     return Postings(names, postings.starts, postings.rows, postings.counts, postings.lengths)
 
 
@@ -105,7 +105,7 @@ def test_variants_count_as_one_word() -> None:
 
 def test_names_are_found_by_binary_search() -> None:
     words = sorted(["", "a", "ab", "é", "数据", "z\x00", "🦄"])
-    names = PackedNames(*pack_names(words))
+    names = PackedNames.pack(words)
     assert names.all() == words == list(names)
     assert [names.find(word) for word in words] == list(range(len(words)))
     assert names.find("b") is None
@@ -136,6 +136,18 @@ def test_merged_parts_equal_one_build(parts: list[list[str]], data: st.DataObjec
     assert list(merged.names) == list(fresh.names)
     for field in ("starts", "rows", "counts", "lengths"):
         assert getattr(merged, field).tolist() == getattr(fresh, field).tolist(), field
+
+
+@settings(max_examples=60, deadline=None)
+@given(word_lists, st.data())
+def test_dropping_rows_is_a_merge_of_one(texts: list[str], data: st.DataObject) -> None:
+    kept = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
+    rows = np.flatnonzero(kept)
+    dropped = drop_rows(analysed(texts), rows)
+    fresh = Analyzer().postings([texts[i] for i in rows], ["english"] * len(rows))
+    assert list(dropped.names) == list(fresh.names)
+    for field in ("starts", "rows", "counts", "lengths"):
+        assert getattr(dropped, field).tolist() == getattr(fresh, field).tolist(), field
 
 
 def test_more_than_65535_of_a_word_is_capped_not_wrapped() -> None:

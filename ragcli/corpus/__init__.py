@@ -1,0 +1,1 @@
+"""Files to Documents to Chunks. Knows no index."""

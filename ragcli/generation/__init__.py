@@ -1,0 +1,1 @@
+"""From hits to what a generator is given."""

@@ -10,17 +10,17 @@ import os
 import re
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from ragcli.corpus.chunking import chunk, parse_chunking
-from ragcli.corpus.readers import read_document
+from ragcli.corpus.readers import iter_documents
 from ragcli.corpus.source import Source
 from ragcli.encoders import open_encoder, open_tokenizer
 from ragcli.errors import UnreadableFile
-from ragcli.records import Document, Settings
+from ragcli.records import Chunk, Document, Settings
 from ragcli.store.languages import DEFAULT, detect
 from ragcli.store.terms import Analyzer
 from ragcli.store.writer import NewDocument
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ragcli.store.lexical import Postings
 
 _READ_TRIES = 3
+SLICE = 2_000_000
+"""Characters of text that are analysed, sent and put at once, so that memory stays bounded."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -50,7 +52,8 @@ class FileOutcome:
     """What became of a file. `state`: indexed, same, skipped or failed.
 
     `documents` carry no text of their own, only their chunks'. `problems` are
-    (kind, message, page label). The stat is that of the moment it was read.
+    (kind, message, page label). The stat is that of the moment it was read. A large file comes
+    in several outcomes, all but the last with `more`; a document cut in two comes in both.
     """
 
     path: str
@@ -63,11 +66,7 @@ class FileOutcome:
     reason: str | None = None
     documents: tuple[NewDocument, ...] = ()
     problems: tuple[tuple[str, str, str | None], ...] = ()
-
-    @property
-    def rows(self) -> int:
-        """Chunks in all documents."""
-        return sum(len(document.chunks) for document in self.documents)
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +89,21 @@ class Analysis:
         self._limit = settings.max_file_size
         self._analyzer = Analyzer()
 
-    def run(self, files: Sequence[FileTask]) -> Analysed:
-        """Read and analyse `files`."""
-        outcomes = tuple(self._file(task) for task in files)
+    def run(self, files: Sequence[FileTask]) -> Iterator[Analysed]:
+        """Read and analyse `files`, a few megabytes of text at a time."""
+        waiting: list[FileOutcome] = []
+        size = 0
+        for task in files:
+            for outcome in self._file(task):
+                waiting.append(outcome)
+                size += sum(len(c.text) for d in outcome.documents for c in d.chunks)
+                if size >= SLICE:
+                    yield self._analysed(tuple(waiting))
+                    waiting, size = [], 0
+        if waiting:
+            yield self._analysed(tuple(waiting))
+
+    def _analysed(self, outcomes: tuple[FileOutcome, ...]) -> Analysed:
         texts: list[str] = []
         languages: list[str] = []
         for outcome in outcomes:
@@ -104,7 +115,7 @@ class Analysis:
         codes = self._encoder.encode_documents(texts) if self._encoder else None
         return Analysed(outcomes, self._analyzer.postings(texts, languages), codes)
 
-    def _file(self, task: FileTask) -> FileOutcome:
+    def _file(self, task: FileTask) -> Iterator[FileOutcome]:
         facts: tuple[int, int, int] = (task.size, 0, 0)
         now = time.time_ns()
         digest = None
@@ -112,28 +123,44 @@ class Analysis:
             data, facts, now = read_bytes(task.absolute, self._limit)
             digest = blake2b(data, digest_size=16).digest()
             if digest == task.digest:
-                return FileOutcome(task.path, "same", *facts, now, digest)
-            documents, problems = self._documents(Source(task.path, data))
+                yield FileOutcome(task.path, "same", *facts, now, digest)
+                return
+            source = Source(task.path, data)
+            problems: list[tuple[str, str, str | None]] = []
+            for documents in self._slices(source, problems):
+                yield FileOutcome(
+                    task.path, "indexed", *facts, now, digest, documents=documents, more=True
+                )
+            problems = [*source.problems, *problems]
+            yield FileOutcome(
+                task.path, "indexed", *facts, now, digest, problems=tuple(dict.fromkeys(problems))
+            )
         except UnreadableFile as error:
             state = "skipped" if error.skip else "failed"
             ledger = () if error.skip else ((error.kind, error.message, None),)
             reason = error.kind if error.skip else error.message
-            return FileOutcome(task.path, state, *facts, now, digest, reason, problems=ledger)
-        return FileOutcome(task.path, "indexed", *facts, now, digest, None, documents, problems)
+            yield FileOutcome(task.path, state, *facts, now, digest, reason, problems=ledger)
 
-    def _documents(
-        self, source: Source
-    ) -> tuple[tuple[NewDocument, ...], tuple[tuple[str, str, str | None], ...]]:
+    def _slices(
+        self, source: Source, problems: list[tuple[str, str, str | None]]
+    ) -> Iterator[tuple[NewDocument, ...]]:
+        """The documents of a file, cut after every SLICE characters; fills `problems`."""
         found: list[NewDocument] = []
-        problems: list[tuple[str, str, str | None]] = []
-        for document in read_document(source):
+        size = 0
+        for document in iter_documents(source):
             clean = _without_surrogates(document)
             problems += clean.problems
-            pieces = chunk(clean, self._chunking, self._tokenizer)
             shell = replace(clean, text="", blocks=(), pages=(), line_anchors=(), problems=())
-            found.append(NewDocument(shell, detect(clean.text), pieces))
-        problems = [*source.problems, *problems]
-        return tuple(found), tuple(dict.fromkeys(problems))
+            language = detect(clean.text)
+            pieces: list[Chunk] = []
+            for piece in chunk(clean, self._chunking, self._tokenizer):
+                pieces.append(piece)
+                size += len(piece.text)
+                if size >= SLICE:
+                    yield (*found, NewDocument(shell, language, pieces))
+                    found, pieces, size = [], [], 0
+            found.append(NewDocument(shell, language, pieces))
+        yield tuple(found)
 
 
 def read_bytes(path: str, limit: int) -> tuple[bytes, tuple[int, int, int], int]:
@@ -161,7 +188,7 @@ def read_bytes(path: str, limit: int) -> tuple[bytes, tuple[int, int, int], int]
                 raise UnreadableFile("too_large", "too large", skip=True)
             try:
                 file.seek(0)
-                data = file.read(limit + 1)
+                data = file.read(before.st_size + 1)
             except OSError as error:
                 raise UnreadableFile("unreadable", f"cannot be read: {error.strerror}") from error
             after = os.fstat(handle)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
-from ragcli.corpus.readers import suffix_of
+from ragcli.corpus.readers import BINARY_SUFFIXES, effective_suffix
 from ragcli.corpus.walk import Found, LeftOut
 from ragcli.errors import UnreadableFile
 from ragcli.indexing.analysis import FileTask, read_bytes
@@ -103,6 +103,9 @@ def make_plan(
             continue
         if number % 1000 == 0:
             seen(number)
+        if effective_suffix(item.path) in BINARY_SUFFIXES:
+            plan.left_out["binary"] += 1
+            continue
         row = known.pop(item.path, None)
         if row is None:
             fresh.append(item)
@@ -127,13 +130,13 @@ def _find_moves(plan: Plan, fresh: list[Found], gone: dict[str, Known], root: Pa
     """A new path with the content of one that is gone is a move, if its reader is the same."""
     sizes = {row.size for row in gone.values() if row.state == "indexed"}
     by_content = {
-        (row.size, row.digest, suffix_of(path)): path
+        (row.size, row.digest, effective_suffix(path)): path
         for path, row in sorted(gone.items(), reverse=True)
         if row.state == "indexed"
     }
     for item in fresh:
         state = _same_content(item, root) if item.size in sizes else None
-        old = state and by_content.get((state.size, state.digest, suffix_of(item.path)))
+        old = state and by_content.get((state.size, state.digest, effective_suffix(item.path)))
         if state is None or old is None or old not in gone:
             plan.read.append(_task(item, root, None))
         else:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ragcli.indexing.analysis import Analysed, FileOutcome, FileTask
-from ragcli.indexing.worker import receive, send
+from ragcli.indexing.worker import DONE, receive, send
 from ragcli.records import Settings
 
 SECONDS = 30.0
@@ -46,8 +46,8 @@ class _Child:
         self._requests, self._answers = self._process.stdin, self._process.stdout
         self._first: Any = (settings, vectors, MEMORY)
 
-    def ask(self, files: Sequence[FileTask], seconds: float) -> Analysed | str:
-        """The answer, or what went wrong: `timeout`, `memory` or `crashed`."""
+    def ask(self, files: Sequence[FileTask], seconds: float) -> Iterator[Analysed | str]:
+        """The answers, then how it ended: `done`, `timeout`, `memory` or `crashed`."""
         late = threading.Event()
 
         def end() -> None:
@@ -62,15 +62,13 @@ class _Child:
                 send(self._requests, self._first)
                 self._first = None
             send(self._requests, files)
-            answer = receive(self._answers)
+            while isinstance(answer := receive(self._answers), Analysed):
+                yield answer
+            yield str(answer)
         except (EOFError, OSError):
-            return "timeout" if late.is_set() else "crashed"
+            yield "timeout" if late.is_set() else "crashed"
         finally:
             timer.cancel()
-        if answer is None:
-            return "memory"
-        assert isinstance(answer, Analysed)
-        return answer
 
     def close(self, *, at_once: bool = False) -> None:
         """End the process and wait for it."""
@@ -136,22 +134,48 @@ class Pool:
                 except queue.Empty:
                     break
                 child = child or _Child(self._settings, self._vectors)
-                answer = child.ask(files, time_limit(files))
-                if isinstance(answer, str):
+                ended, unfinished = self._ask(child, files, done)
+                if ended != DONE:
                     child.close(at_once=True)
                     child = None
-                    if len(files) > 1:
-                        for file in files:
-                            todo.put([file])
-                        continue
-                    answer = Analysed((_failed(files[0], answer),), None, None)
-                done.put(answer)
+                    self._blame(unfinished, ended, todo, done)
         except BaseException as error:  # noqa: BLE001 - handed to the thread that reads `done`
             done.put(error)
         finally:
             if child is not None:
                 child.close(at_once=self._stopped.is_set())
             done.put(None)
+
+    def _ask(
+        self,
+        child: _Child,
+        files: Sequence[FileTask],
+        done: queue.Queue[Analysed | BaseException | None],
+    ) -> tuple[str, list[FileTask]]:
+        """Pass on what the child answers; returns how it ended and which files it owes."""
+        finished: set[str] = set()
+        ended = DONE
+        for answer in child.ask(files, time_limit(files)):
+            if isinstance(answer, Analysed):
+                finished |= {outcome.path for outcome in answer.outcomes if not outcome.more}
+                done.put(answer)
+            else:
+                ended = answer
+        return ended, [file for file in files if file.path not in finished]
+
+    def _blame(
+        self,
+        files: Sequence[FileTask],
+        kind: str,
+        todo: queue.SimpleQueue[Sequence[FileTask]],
+        done: queue.Queue[Analysed | BaseException | None],
+    ) -> None:
+        """One of `files` ended the child: alone it failed, else each is read again singly."""
+        if len(files) > 1:
+            for file in files:
+                todo.put([file])
+        elif files:
+            done.put(Analysed((_failed(files[0], kind),), None, None))
 
 
 def time_limit(files: Sequence[FileTask]) -> float:

@@ -15,7 +15,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragcli import __version__
-from ragcli.corpus.readers import ISOLATED, suffix_of
+from ragcli.corpus.readers import is_plain
 from ragcli.corpus.walk import WalkRules, walk
 from ragcli.encoders import open_tokenizer
 from ragcli.errors import IndexNotFound, IndexUnavailable, UsageError
@@ -25,7 +25,7 @@ from ragcli.records import Counts, IndexReport, Problem, Progress, Settings
 from ragcli.store.catalog import FILE, Catalog, damaged, decode_path
 from ragcli.store.index import read_settings
 from ragcli.store.lock import write_lock
-from ragcli.store.writer import FileState, Writer, prepare
+from ragcli.store.writer import FileState, OpenFile, Writer, prepare
 
 if TYPE_CHECKING:
     from ragcli.indexing.analysis import Analysed, FileOutcome, FileTask
@@ -153,6 +153,7 @@ class Run:
         self._began = time.monotonic()
         self._counts: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
+        self._half: dict[str, OpenFile] = {}
         self._interrupted = threading.Event()
         self._signals: Any = None
 
@@ -262,7 +263,7 @@ class Run:
         for item in plan.unreadable:
             self._counts["failed"] += 1
             state = FileState(item.path, "failed", 0, 0, 0, 0, None, item.reason, self._reading)
-            self._writer.put_file(state, (), [("permission", item.reason, None)])
+            self._writer.put_file(state).finish([("permission", item.reason, None)])
         self._writer.commit()
 
     def _read(
@@ -273,9 +274,10 @@ class Run:
         committed = time.monotonic()
         for analysed in self._analysed(files, settings, vectors=vectors):
             self._put(analysed, reuse=reuse)
-            size = sum(outcome.size for outcome in analysed.outcomes)
+            whole = [outcome for outcome in analysed.outcomes if not outcome.more]
+            size = sum(outcome.size for outcome in whole)
             done, waiting = done + size, waiting + size
-            files_done += len(analysed.outcomes)
+            files_done += len(whole)
             self._progress(
                 Progress(
                     "read",
@@ -287,10 +289,11 @@ class Run:
                     analysed.outcomes[-1].path,
                 )
             )
-            if waiting >= COMMIT_BYTES or time.monotonic() - committed >= COMMIT_SECONDS:
+            due = waiting >= COMMIT_BYTES or time.monotonic() - committed >= COMMIT_SECONDS
+            if due and not self._half:
                 self._writer.commit()
                 committed, waiting = time.monotonic(), 0
-            if self._interrupted.is_set():
+            if self._interrupted.is_set() and not self._half:
                 break
         self._writer.commit()
 
@@ -300,11 +303,11 @@ class Run:
         """Outcomes in this process for a little plain text, else from children."""
         tasks = list(make_tasks(files))
         small = sum(file.size for file in files) <= INLINE_BYTES
-        if small and not any(suffix_of(file.path) in ISOLATED for file in files):
+        if small and all(is_plain(file.path) for file in files):
             from ragcli.indexing.analysis import Analysis
 
             analysis = Analysis(settings, vectors=vectors)
-            return (analysis.run(task) for task in tasks)
+            return (analysed for task in tasks for analysed in analysis.run(task))
         from ragcli.indexing.pool import Pool
 
         return Pool(settings, self._workers, vectors=vectors).run(tasks)
@@ -312,16 +315,22 @@ class Run:
     def _put(self, analysed: Analysed, *, reuse: bool) -> None:
         rows: list[tuple[int, int] | None] = []
         for outcome in analysed.outcomes:
-            self._counts[_COUNTED[outcome.state]] += 1
-            if outcome.state == "skipped":
-                self._skipped[outcome.reason or "skipped"] += 1
             state = self._state(outcome)
             if outcome.state == "same":
                 self._touch(state)
             else:
-                rows += self._writer.put_file(
-                    state, outcome.documents, outcome.problems, reuse=reuse
-                )
+                file = self._half.pop(outcome.path, None)
+                if file is None or outcome.state != "indexed":
+                    file = self._writer.put_file(state, reuse=reuse)
+                for document in outcome.documents:
+                    rows += file.add(document)
+                if outcome.more:
+                    self._half[outcome.path] = file
+                    continue
+                file.finish(outcome.problems)
+            self._counts[_COUNTED[outcome.state]] += 1
+            if outcome.state == "skipped":
+                self._skipped[outcome.reason or "skipped"] += 1
         if analysed.postings is not None:
             self._writer.batch.add(rows, analysed.postings, analysed.codes)
 
@@ -393,13 +402,13 @@ _COUNTED = {"indexed": "indexed", "same": "unchanged", "skipped": "skipped", "fa
 
 
 def make_tasks(files: Sequence[FileTask]) -> Iterable[list[FileTask]]:
-    """Small plain files together, isolated kinds singly and first: they take longest."""
+    """Small plain files together, other kinds singly and first: they take longest."""
     plain: list[FileTask] = []
     for file in files:
-        if suffix_of(file.path) in ISOLATED:
-            yield [file]
-        else:
+        if is_plain(file.path):
             plain.append(file)
+        else:
+            yield [file]
     task: list[FileTask] = []
     size = 0
     for file in plain:

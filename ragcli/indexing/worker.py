@@ -14,6 +14,10 @@ import signal
 import struct
 from typing import IO, Any
 
+DONE = "done"
+OUT_OF_MEMORY = "memory"
+"""What ends the answers to one request."""
+
 _HEADER = struct.Struct("<Q")
 
 
@@ -68,13 +72,13 @@ def main() -> None:
         except EOFError:
             return
         try:
-            answer: object = analysis.run(files)
+            for answer in analysis.run(files):
+                send(answers, answer)
+            send(answers, DONE)
         except MemoryError:
-            answer = None
-        send(answers, answer)
-        if answer is None:
+            send(answers, OUT_OF_MEMORY)
             return
-        gc.collect(0)
+        gc.collect()
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragcli.store.languages import DEFAULT, FUNCTION_WORDS, detect
-from ragcli.store.terms import expand, surfaces, without_single_characters
+from ragcli.store.terms import expand, surfaces
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`text` as asked (the stem, for a part of an identifier), `variants` the index terms that count as it."""
+    """`text` as asked (of an identifier's part the stem); `variants` the terms that count as it."""
 
     text: str
     variants: tuple[str, ...]
@@ -44,7 +44,7 @@ def _is_stop_word(surface: str, stop: frozenset[str]) -> bool:
 
 
 def _words(surface: str, languages: Sequence[str]) -> list[Word]:
-    forms = [without_single_characters(expand(surface, language)) for language in languages]
+    forms = [expand(surface, language, singles=False) for language in languages]
     first = forms[0]
     same = [form for form in forms if len(form) == len(first)]
     texts = [surface] if len(first) == 1 else first

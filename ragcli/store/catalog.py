@@ -183,10 +183,15 @@ class Catalog:
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield self.connection
+            self.connection.execute("COMMIT")
         except BaseException:
-            self.connection.execute("ROLLBACK")
+            self.roll_back()
             raise
-        self.connection.execute("COMMIT")
+
+    def roll_back(self) -> None:
+        """Undo the open transaction; SQLite has done so by itself when the disk was full."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
 
     def checkpoint(self) -> None:
         """Fold the log into the file, so that the file alone is whole and old text is gone."""

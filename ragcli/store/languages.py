@@ -7,7 +7,9 @@ language and, as a set, rare in the others. They are also the stop words dropped
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 
 _WORDS = {
     "english": (
@@ -133,6 +135,10 @@ _SAMPLE = 1500
 _WORD = re.compile(r"[^\W\d_]+")
 
 
+_EVEN = math.lcm(*range(1, len(FUNCTION_WORDS) + 1))
+"""Divides evenly among any number of languages: whole numbers add up the same in any order."""
+
+
 def _matches(text: str) -> tuple[int, dict[str, float]]:
     """How many words were looked at, and per language how much function words weigh.
 
@@ -140,22 +146,21 @@ def _matches(text: str) -> tuple[int, dict[str, float]]:
     words of one language alone decide.
     """
     words = _WORD.findall(text.lower())
-    scores: dict[str, float] = {}
-    for word in words:
-        for language, part in _OWNERS.get(word, ()):
-            scores[language] = scores.get(language, 0.0) + part
-    return len(words), scores
+    counts = Counter(words)
+    scores: dict[str, int] = {}
+    for word in _OWNERS.keys() & counts.keys():
+        languages = _OWNERS[word]
+        for language in languages:
+            scores[language] = scores.get(language, 0) + counts[word] * (_EVEN // len(languages))
+    return len(words), {language: score / _EVEN for language, score in scores.items()}
 
 
-def _owners() -> dict[str, tuple[tuple[str, float], ...]]:
+def _owners() -> dict[str, list[str]]:
     by_word: dict[str, list[str]] = {}
     for language, words in FUNCTION_WORDS.items():
         for word in words:
             by_word.setdefault(word, []).append(language)
-    return {
-        word: tuple((language, 1.0 / len(languages)) for language in languages)
-        for word, languages in by_word.items()
-    }
+    return by_word
 
 
 _OWNERS = _owners()

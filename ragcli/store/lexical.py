@@ -78,15 +78,18 @@ def combine(parts: Sequence[Postings], rows: Sequence[NDArray[np.int64]], size: 
     `rows[i]` maps each row of `parts[i]` to its new row, or to -1 where it is dropped; new
     rows are distinct. A term that no kept row holds is gone from the names.
     """
-    vocabulary = sorted(set().union(*(part.names for part in parts)))
+    every = [
+        part.names.all() if isinstance(part.names, PackedNames) else part.names for part in parts
+    ]
+    vocabulary = sorted(set().union(*every))
     place = {name: number for number, name in enumerate(vocabulary)}
     lengths = np.zeros(size, np.uint32)
     keys: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
     counts: list[Counts] = [np.empty(0, np.uint16)]
-    for part, target in zip(parts, rows, strict=True):
+    for part, names, target in zip(parts, every, rows, strict=True):
         kept = target >= 0
         lengths[target[kept]] = part.lengths[kept]
-        terms = np.fromiter((place[name] for name in part.names), np.int64, len(part.names))
+        terms = np.fromiter((place[name] for name in names), np.int64, len(names))
         row = target[part.rows]
         live = row >= 0
         keys.append((np.repeat(terms, np.diff(part.starts)) * max(size, 1) + row)[live])
@@ -101,26 +104,60 @@ def combine(parts: Sequence[Postings], rows: Sequence[NDArray[np.int64]], size: 
     return Postings._from_keys(vocabulary, key, np.concatenate(counts)[order], size, lengths)
 
 
-def pack_names(names: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Names as one run of UTF-8 bytes and the T + 1 offsets into it."""
-    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
-    offsets = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
-    return np.frombuffer(b"".join(encoded), np.uint8), offsets
+def drop_rows(postings: Postings, kept: NDArray[np.intp]) -> Postings:
+    """`postings` (its names packed) with only the rows `kept`, ascending, numbered anew.
+
+    What `combine` would give, without a vocabulary to sort: for taking a little away.
+    """
+    place = np.full(len(postings.lengths), -1, np.int64)
+    place[kept] = np.arange(len(kept))
+    rows = place[postings.rows]
+    live = rows >= 0
+    ends = np.concatenate([[0], np.cumsum(live)])[postings.starts]
+    present = np.diff(ends) > 0
+    names = postings.names
+    assert isinstance(names, PackedNames)
+    return Postings(
+        names.select(present),
+        np.concatenate([[0], ends[1:][present]]).astype(np.int64),
+        rows[live].astype(np.uint32),
+        postings.counts[live],
+        postings.lengths[kept],
+    )
 
 
 class PackedNames(Sequence[str]):
-    """Names read in place from `pack_names`' arrays, found by binary search."""
+    """Names as one run of UTF-8 bytes, `blob` uint8, and the T + 1 `offsets` into it, int64.
+
+    Read in place, found by binary search.
+    """
 
     def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
-        self._blob = memoryview(blob)  # type: ignore[arg-type]
-        self._offsets = offsets
+        self.blob = blob
+        self.offsets = offsets
+        self._bytes_of_all = memoryview(blob)  # type: ignore[arg-type]
+
+    @classmethod
+    def pack(cls, names: Sequence[str]) -> PackedNames:
+        """From names, ascending."""
+        if isinstance(names, PackedNames):
+            return names
+        encoded = [name.encode("utf-8", "surrogatepass") for name in names]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    def select(self, mask: NDArray[np.bool_]) -> PackedNames:
+        """The names where `mask`, bool (T,), is true."""
+        width = np.diff(self.offsets)
+        offsets = np.concatenate([[0], np.cumsum(width[mask])]).astype(np.int64)
+        return PackedNames(self.blob[np.repeat(mask, width)], offsets)
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1
+        return len(self.offsets) - 1
 
     def _bytes(self, i: int) -> bytes:
-        return bytes(self._blob[self._offsets[i] : self._offsets[i + 1]])
+        return bytes(self._bytes_of_all[self.offsets[i] : self.offsets[i + 1]])
 
     def __getitem__(self, i):  # type: ignore[no-untyped-def]
         if isinstance(i, slice):
@@ -131,7 +168,7 @@ class PackedNames(Sequence[str]):
 
     def all(self) -> list[str]:
         """Every name at once, for a merge."""
-        blob, ends = bytes(self._blob), self._offsets.tolist()
+        blob, ends = bytes(self._bytes_of_all), self.offsets.tolist()
         return [blob[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
 
     def find(self, name: str) -> int | None:

@@ -7,7 +7,7 @@ What becomes a term:
   `camelCase` → camelcase, camel, case; `ERR-4012` → err-4012, err, 4012;
   `v1.0.21` → v1.0.21, 1.0.21, v1, 0, 21; `lantern.toml` → lantern.toml, lantern, toml;
 - in scripts written without spaces (Han, kana, Hangul, Thai, Lao, Khmer, Myanmar) each
-  character and each pair of neighbours.
+  pair of neighbours and each character; a question asks for pairs where it has them.
 
 Owns no files and no scores; `lexical` counts what comes out of here.
 """
@@ -15,7 +15,6 @@ Owns no files and no scores; `lexical` counts what comes out of here.
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from array import array
 from collections.abc import Iterable, Sequence
@@ -50,14 +49,14 @@ def _marks() -> str:
 
 
 @lru_cache(maxsize=1)
-def _surface_pattern() -> re.Pattern[str]:
+def _surface() -> re.Pattern[str]:
     """Words with their marks, joined by single `. - '` inside."""
     return re.compile(rf"\w+(?:(?:[{_marks()}]+|[.\-'’‘‐‑](?=\w))\w*)*")
 
 
+_ASCII_SURFACE = re.compile(r"[A-Za-z0-9_]+(?:[.\-'][A-Za-z0-9_]+)*")
 _RUNS = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_ASCII_SURFACE = re.compile(r"[A-Za-z0-9_]+(?:[.\-'][A-Za-z0-9_]+)*")
 _APOSTROPHE = re.compile("['’‘]")
 _PART = re.compile(r"[._\-‐‑]+")
 _CAMEL = re.compile(r"(?<=[a-zß-öø-ÿ0-9])(?=[A-ZÀ-ÖØ-Þ])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -98,27 +97,40 @@ def _stem(word: str, language: str) -> str:
 
 
 def surfaces(text: str) -> list[str]:
-    """The words of `text` as written, in order: identifiers and hyphenated words whole."""
+    """The words of `text` as written, in order: identifiers and hyphenated words whole.
+
+    What stands between two spaces in unspaced script is one surface.
+    """
     if text.isascii():
         return _ASCII_SURFACE.findall(text)
-    return _surface_pattern().findall(text)
+    return _surface().findall(text)
 
 
-def expand(surface: str, language: str = DEFAULT) -> tuple[str, ...]:
-    """The index terms of one surface, each once, the whole identifier first."""
+def expand(surface: str, language: str = DEFAULT, *, singles: bool = True) -> list[str]:
+    """The index terms of one surface: of an identifier the whole first, then its parts.
+
+    A run of unspaced script gives its pairs of neighbours and, with `singles`, its characters;
+    a run of one character gives that.
+    """
     if surface.isascii():
-        return tuple(_expand_spaced(surface, language))
-    found: dict[str, None] = {}
-    for run in _RUNS.findall(unicodedata.normalize("NFKC", surface)):
+        if surface.isalpha() and (surface.islower() or surface.istitle()):
+            return [_stemmer(language)(surface.lower()[:_MAX_TERM])]
+        return _expand_spaced(surface, language)
+    surface = unicodedata.normalize("NFKC", surface)
+    if not _IS_UNSPACED.search(surface):
+        return _expand_spaced(surface, language)
+    found: list[str] = []
+    for run in _RUNS.findall(surface):
         if _IS_UNSPACED.match(run):
-            found.update(dict.fromkeys(map(str.__add__, run, run[1:])))
-            found.update(dict.fromkeys(run))
+            found += map(str.__add__, run, run[1:])
+            if singles or len(run) == 1:
+                found += run
         else:
-            found.update(_expand_spaced(run, language))
-    return tuple(found)
+            found += _expand_spaced(run, language)
+    return found
 
 
-def _expand_spaced(surface: str, language: str) -> dict[str, None]:
+def _expand_spaced(surface: str, language: str) -> list[str]:
     pieces = [surface]
     if _APOSTROPHE.search(surface):
         pieces = _APOSTROPHE.split(surface)
@@ -129,7 +141,7 @@ def _expand_spaced(surface: str, language: str) -> dict[str, None]:
             found[_stem(piece.lower()[:_MAX_TERM], language)] = None
         else:
             _expand_piece(piece, language, found)
-    return found
+    return list(found)
 
 
 def _expand_piece(piece: str, language: str, found: dict[str, None]) -> None:
@@ -156,18 +168,12 @@ class Analyzer:
 
     def _forget(self) -> None:
         self._surfaces: dict[str, _Surfaces] = {}
-        self._names: list[str] = []
-        self._ids: dict[str, int] = {}
+        self._terms_known = _Terms()
         self._starts = array("q", [0])
         self._terms = array("q")
 
     def _add(self, surface: str, language: str) -> int:
-        for term in expand(surface, language):
-            number = self._ids.get(term)
-            if number is None:
-                number = self._ids[term] = len(self._names)
-                self._names.append(sys.intern(term))
-            self._terms.append(number)
+        self._terms.extend(map(self._terms_known.__getitem__, expand(surface, language)))
         self._starts.append(len(self._terms))
         return len(self._starts) - 2
 
@@ -204,11 +210,20 @@ class Analyzer:
         inside = np.arange(int(width.sum())) - np.repeat(offset, width)
         terms = flat[np.repeat(starts[found], width) + inside]
         used, inverse = np.unique(terms, return_inverse=True)
-        names = [self._names[i] for i in used.tolist()]
+        known = list(self._terms_known)
+        names = [known[i] for i in used.tolist()]
         order = sorted(range(len(names)), key=names.__getitem__)
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         return [names[i] for i in order], place[inverse], np.repeat(rows, width)
+
+
+class _Terms(dict[str, int]):
+    """Term to its number, in the order of first sight."""
+
+    def __missing__(self, term: str) -> int:
+        number = self[term] = len(self)
+        return number
 
 
 class _Surfaces(dict[str, int]):
@@ -222,9 +237,3 @@ class _Surfaces(dict[str, int]):
     def __missing__(self, surface: str) -> int:
         number = self[surface] = self._analyzer._add(surface, self._language)
         return number
-
-
-def without_single_characters(terms: tuple[str, ...]) -> tuple[str, ...]:
-    """Without the single characters of unspaced script where pairs are there to ask for."""
-    pairs = tuple(term for term in terms if len(term) > 1 or not _IS_UNSPACED.match(term))
-    return pairs or terms

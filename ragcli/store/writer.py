@@ -123,151 +123,26 @@ class Batch:
             self.codes.append(codes[kept >= 0])
 
 
-class Writer:
-    """One writer over an open catalogue. `begin` … `put_file`, `remove_file` … `commit`."""
+class OpenFile:
+    """A file that is being written; made by `Writer.put_file`."""
 
-    def __init__(self, folder: Path, catalog: Catalog) -> None:
-        self.folder = folder
-        self.catalog = catalog
-        self.batch = Batch()
-        self._open: AbstractContextManager[sqlite3.Connection] | None = None
+    def __init__(
+        self, writer: Writer, file: int, known: dict[tuple[str | None, str | None], int]
+    ) -> None:
+        self._writer = writer
+        self._file = file
+        self._known = known
+        self._seen: dict[tuple[str | None, str | None], int] = {}
+        self._old: dict[int, dict[str, list[int]]] = {}
 
-    @property
-    def segments(self) -> Path:
-        """The folder that segments lie in."""
-        return self.folder / SEGMENTS
+    def add(self, new: NewDocument) -> list[tuple[int, int] | None]:
+        """Write a document or a further piece of it; per chunk its (chunk, document) ids.
 
-    def _connection(self) -> sqlite3.Connection:
-        """Inside the batch's transaction, begun at the first write."""
-        if self._open is None:
-            self._open = self.catalog.transaction()
-            self._open.__enter__()
-        return self.catalog.connection
-
-    def abandon(self) -> None:
-        """Undo what was put since the last commit."""
-        if self._open is not None:
-            self._open = None
-            self.catalog.connection.execute("ROLLBACK")
-        self.batch = Batch()
-
-    def remember(self, settings: Settings, root: str, starts: Sequence[str], made_by: str) -> None:
-        """Settings and root, from the next commit on."""
-        self._connection()
-        for key, value in (
-            ("settings", asdict(settings)),
-            ("root", root),
-            ("starts", list(starts)),
-            ("made_by", made_by),
-        ):
-            self.catalog.put(key, value)
-
-    def touch(self, file: int, state: FileState) -> None:
-        """A file whose content is as it was: its new path and stat, nothing else."""
-        self._connection().execute(
-            "UPDATE files SET path = ?, size = ?, mtime_ns = ?, ctime_ns = ?, read_ns = ?"
-            " WHERE id = ?",
-            (
-                encode_path(state.path), state.size, state.mtime_ns, state.ctime_ns,
-                state.read_ns, file,
-            ),
-        )  # fmt: skip
-
-    def remove_file(self, file: int) -> None:
-        """The file, its documents, chunks and problems; its rows become tombstones."""
-        self._drop_documents(file, keep=set())
-        connection = self._connection()
-        connection.execute("DELETE FROM problems WHERE file = ?", (file,))
-        connection.execute("DELETE FROM files WHERE id = ?", (file,))
-
-    def _drop_documents(self, file: int, keep: set[int]) -> None:
-        connection = self._connection()
-        for document in self.catalog.column("SELECT id FROM documents WHERE file = ?", (file,)):
-            if document not in keep:
-                connection.execute(
-                    "INSERT INTO tombstones SELECT id FROM chunks WHERE document = ?", (document,)
-                )
-                connection.execute("DELETE FROM chunks WHERE document = ?", (document,))
-                connection.execute("DELETE FROM documents WHERE id = ?", (document,))
-
-    def put_file(
-        self,
-        state: FileState,
-        documents: Sequence[NewDocument],
-        problems: Sequence[tuple[str, str, str | None]],
-        *,
-        reuse: bool = True,
-    ) -> list[tuple[int, int] | None]:
-        """The file as it is now; returns per chunk (in order) its ids, or None.
-
-        None: the same text stood in the same document before, and its row is kept. With
-        `reuse` false every chunk is made anew.
+        None: the same text stood in the same document before, and its row is kept.
         """
-        connection = self._connection()
-        row = connection.execute(
-            "SELECT id FROM files WHERE path = ?", (encode_path(state.path),)
-        ).fetchone()
-        values = (
-            encode_path(state.path), state.state, state.reason, state.size, state.mtime_ns,
-            state.ctime_ns, state.read_ns, state.digest, state.reading,
-        )  # fmt: skip
-        if row is None:
-            file = connection.execute(
-                "INSERT INTO files (path, state, reason, size, mtime_ns, ctime_ns, read_ns, digest,"
-                " reading) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                values,
-            ).lastrowid
-            assert file is not None
-            known: dict[str | None, int] = {}
-        else:
-            file = row[0]
-            connection.execute(
-                "UPDATE files SET path = ?, state = ?, reason = ?, size = ?, mtime_ns = ?,"
-                " ctime_ns = ?, read_ns = ?, digest = ?, reading = ? WHERE id = ?",
-                (*values, file),
-            )
-            known = self._known_documents(file, documents) if reuse else {}
-            self._drop_documents(file, keep=set(known.values()))
-        rows: list[tuple[int, int] | None] = []
-        for new in documents:
-            rows += self._put_document(file, new, known.get(new.document.record))
-        self._put_problems(file, problems)
-        return rows
-
-    def _known_documents(
-        self, file: int, documents: Sequence[NewDocument]
-    ) -> dict[str | None, int]:
-        """Record → id of the documents that stay: same record, same language."""
-        languages = {new.document.record: new.language for new in documents}
-        return {
-            record: document
-            for document, record, language in self._connection().execute(
-                "SELECT id, record, language FROM documents WHERE file = ?", (file,)
-            )
-            if record in languages and languages[record] == language
-        }
-
-    def _put_document(
-        self, file: int, new: NewDocument, known: int | None
-    ) -> list[tuple[int, int] | None]:
-        connection = self._connection()
-        document = new.document
-        old: dict[str, list[int]] = {}
-        if known is None:
-            known = connection.execute(
-                "INSERT INTO documents (file, record, kind, title, language) VALUES (?,?,?,?,?)",
-                (file, document.record, document.kind, document.title, new.language),
-            ).lastrowid
-            assert known is not None
-        else:
-            connection.execute(
-                "UPDATE documents SET kind = ?, title = ? WHERE id = ?",
-                (document.kind, document.title, known),
-            )
-            for chunk, text in connection.execute(
-                "SELECT id, text FROM chunks WHERE document = ? ORDER BY id DESC", (known,)
-            ):
-                old.setdefault(text, []).append(chunk)
+        connection = self._writer.connection()
+        document = self._document(new)
+        old = self._old[document]
         rows: list[tuple[int, int] | None] = []
         for chunk in new.chunks:
             place = (
@@ -285,18 +160,163 @@ class Writer:
                 made = connection.execute(
                     "INSERT INTO chunks (document, start, end, first_line, last_line, page,"
                     " heading, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (known, *place, chunk.text),
+                    (document, *place, chunk.text),
                 ).lastrowid
                 assert made is not None
-                rows.append((made, known))
-        gone = [(chunk,) for chunks in old.values() for chunk in chunks]
-        connection.executemany("INSERT INTO tombstones VALUES (?)", gone)
-        connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
+                rows.append((made, document))
         return rows
 
-    def _put_problems(self, file: int, problems: Sequence[tuple[str, str, str | None]]) -> None:
-        """Replace a file's lines in the ledger; a line that was there keeps its date."""
-        connection = self._connection()
+    def _document(self, new: NewDocument) -> int:
+        """The id of the document, a known one where record and language are the same."""
+        connection = self._writer.connection()
+        key = (new.document.record, new.language)
+        if key in self._seen:
+            return self._seen[key]
+        document = self._known.get(key)
+        old: dict[str, list[int]] = {}
+        if document is None:
+            document = connection.execute(
+                "INSERT INTO documents (file, record, kind, title, language) VALUES (?,?,?,?,?)",
+                (
+                    self._file, new.document.record, new.document.kind, new.document.title,
+                    new.language,
+                ),
+            ).lastrowid  # fmt: skip
+            assert document is not None
+        else:
+            connection.execute(
+                "UPDATE documents SET kind = ?, title = ? WHERE id = ?",
+                (new.document.kind, new.document.title, document),
+            )
+            for chunk, text in connection.execute(
+                "SELECT id, text FROM chunks WHERE document = ? ORDER BY id DESC", (document,)
+            ):
+                old.setdefault(text, []).append(chunk)
+        self._seen[key] = document
+        self._old[document] = old
+        return document
+
+    def finish(self, problems: Sequence[tuple[str, str, str | None]]) -> None:
+        """What was not written again is gone; the ledger is as `problems` say."""
+        connection = self._writer.connection()
+        gone = [(chunk,) for old in self._old.values() for left in old.values() for chunk in left]
+        connection.executemany("INSERT INTO tombstones VALUES (?)", gone)
+        connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
+        self._writer.close_file(self._file, set(self._seen.values()), problems)
+
+
+class Writer:
+    """One writer over an open catalogue. `begin` … `put_file`, `remove_file` … `commit`."""
+
+    def __init__(self, folder: Path, catalog: Catalog) -> None:
+        self.folder = folder
+        self.catalog = catalog
+        self.batch = Batch()
+        self._open: AbstractContextManager[sqlite3.Connection] | None = None
+
+    @property
+    def segments(self) -> Path:
+        """The folder that segments lie in."""
+        return self.folder / SEGMENTS
+
+    def connection(self) -> sqlite3.Connection:
+        """Inside the batch's transaction, begun at the first write."""
+        if self._open is None:
+            self._open = self.catalog.transaction()
+            self._open.__enter__()
+        return self.catalog.connection
+
+    def abandon(self) -> None:
+        """Undo what was put since the last commit."""
+        if self._open is not None:
+            self._open = None
+            self.catalog.roll_back()
+        self.batch = Batch()
+
+    def remember(self, settings: Settings, root: str, starts: Sequence[str], made_by: str) -> None:
+        """Settings and root, from the next commit on."""
+        self.connection()
+        for key, value in (
+            ("settings", asdict(settings)),
+            ("root", root),
+            ("starts", list(starts)),
+            ("made_by", made_by),
+        ):
+            self.catalog.put(key, value)
+
+    def touch(self, file: int, state: FileState) -> None:
+        """A file whose content is as it was: its new path and stat, nothing else."""
+        self.connection().execute(
+            "UPDATE files SET path = ?, size = ?, mtime_ns = ?, ctime_ns = ?, read_ns = ?"
+            " WHERE id = ?",
+            (
+                encode_path(state.path), state.size, state.mtime_ns, state.ctime_ns,
+                state.read_ns, file,
+            ),
+        )  # fmt: skip
+
+    def remove_file(self, file: int) -> None:
+        """The file, its documents, chunks and problems; its rows become tombstones."""
+        self._drop_documents(file, keep=set())
+        connection = self.connection()
+        connection.execute("DELETE FROM problems WHERE file = ?", (file,))
+        connection.execute("DELETE FROM files WHERE id = ?", (file,))
+
+    def _drop_documents(self, file: int, keep: set[int]) -> None:
+        connection = self.connection()
+        for document in self.catalog.column("SELECT id FROM documents WHERE file = ?", (file,)):
+            if document not in keep:
+                connection.execute(
+                    "INSERT INTO tombstones SELECT id FROM chunks WHERE document = ?", (document,)
+                )
+                connection.execute("DELETE FROM chunks WHERE document = ?", (document,))
+                connection.execute("DELETE FROM documents WHERE id = ?", (document,))
+
+    def put_file(self, state: FileState, *, reuse: bool = True) -> OpenFile:
+        """Begin to write a file as it is now: `add` its documents, then `finish`.
+
+        With `reuse`, a chunk whose text stood in the same document before keeps its row.
+        """
+        connection = self.connection()
+        row = connection.execute(
+            "SELECT id FROM files WHERE path = ?", (encode_path(state.path),)
+        ).fetchone()
+        values = (
+            state.state, state.reason, state.size, state.mtime_ns, state.ctime_ns,
+            state.read_ns, state.digest, state.reading, encode_path(state.path),
+        )  # fmt: skip
+        if row is None:
+            file = connection.execute(
+                "INSERT INTO files (state, reason, size, mtime_ns, ctime_ns, read_ns, digest,"
+                " reading, path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                values,
+            ).lastrowid
+            assert file is not None
+            return OpenFile(self, file, {})
+        connection.execute(
+            "UPDATE files SET state = ?, reason = ?, size = ?, mtime_ns = ?, ctime_ns = ?,"
+            " read_ns = ?, digest = ?, reading = ? WHERE path = ?",
+            values,
+        )
+        if not reuse:
+            self._drop_documents(row[0], keep=set())
+        known = {
+            (record, language): document
+            for document, record, language in connection.execute(
+                "SELECT id, record, language FROM documents WHERE file = ?", (row[0],)
+            )
+        }
+        return OpenFile(self, row[0], known)
+
+    def close_file(
+        self, file: int, keep: set[int], problems: Sequence[tuple[str, str, str | None]]
+    ) -> None:
+        """Drop the documents not in `keep`, and replace the file's lines in the ledger.
+
+        A line that was there before keeps its date.
+        """
+        self._drop_documents(file, keep)
+        connection = self.connection()
         before = {
             (kind, message, page): since
             for kind, message, page, since in connection.execute(
@@ -339,25 +359,25 @@ class Writer:
         documents: NDArray[np.int64],
         codes: NDArray[np.uint16] | None,
     ) -> None:
-        from ragcli.store.lexical import pack_names
+        from ragcli.store.lexical import PackedNames
         from ragcli.store.segments import write_segment
 
-        names, name_ends = pack_names(postings.names)
+        names = PackedNames.pack(postings.names)
         name, checksum = write_segment(
             self.segments,
             "p",
             {
                 "chunks": chunks,
                 "documents": documents,
-                "names": names,
-                "name_ends": name_ends,
+                "names": names.blob,
+                "name_ends": names.offsets,
                 "starts": postings.starts,
                 "rows": postings.rows,
                 "counts": postings.counts,
                 "lengths": postings.lengths,
             },
         )
-        self._connection().execute(
+        self.connection().execute(
             "INSERT INTO segments (name, checksum, rows) VALUES (?, ?, ?)",
             (name, checksum, len(chunks)),
         )
@@ -369,22 +389,22 @@ class Writer:
         from ragcli.store.vectors import write_vectors
 
         name, checksum = write_vectors(self.segments, codes)
-        self._connection().execute(
+        self.connection().execute(
             "UPDATE segments SET vectors = ?, vectors_checksum = ? WHERE name = ?",
             (name, checksum, segment),
         )
 
     def drop_vectors(self) -> None:
         """Forget every vector: another encoder is coming."""
-        self._connection().execute("UPDATE segments SET vectors = NULL, vectors_checksum = NULL")
+        self.connection().execute("UPDATE segments SET vectors = NULL, vectors_checksum = NULL")
 
     def forget_segment(self, name: str) -> None:
         """A segment that was lost; `missing_chunks` then names its chunks."""
-        self._connection().execute("DELETE FROM segments WHERE name = ?", (name,))
+        self.connection().execute("DELETE FROM segments WHERE name = ?", (name,))
 
     def forget_vectors(self, segment: str) -> None:
         """The segment's vectors were lost; they are encoded anew."""
-        self._connection().execute(
+        self.connection().execute(
             "UPDATE segments SET vectors = NULL, vectors_checksum = NULL WHERE name = ?",
             (segment,),
         )
@@ -429,7 +449,7 @@ class Writer:
     def _merge(self, opened: Sequence[OpenSegment]) -> None:
         import numpy as np
 
-        from ragcli.store.lexical import PackedNames, Postings, combine
+        from ragcli.store.lexical import combine, drop_rows
 
         kept = [
             np.arange(segment.rows) if segment.live is None else np.flatnonzero(segment.live)
@@ -439,30 +459,19 @@ class Writer:
         order = np.argsort(chunks)
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
-        targets, parts, start = [], [], 0
+        targets, start = [], 0
         for segment, rows in zip(opened, kept, strict=True):
             target = np.full(segment.rows, -1, np.int64)
             target[rows] = place[start : start + len(rows)]
             start += len(rows)
             targets.append(target)
-            names = segment.postings.names
-            assert isinstance(names, PackedNames)
-            parts.append(
-                Postings(
-                    names.all(),
-                    segment.postings.starts,
-                    segment.postings.rows,
-                    segment.postings.counts,
-                    segment.postings.lengths,
-                )
-            )
         documents = [s.documents[rows] for s, rows in zip(opened, kept, strict=True)]
         codes = [
             segment.vectors.codes(rows).astype(np.uint16)
             for segment, rows in zip(opened, kept, strict=True)
             if segment.vectors is not None
         ]
-        connection = self._connection()
+        connection = self.connection()
         connection.executemany(
             "DELETE FROM segments WHERE name = ?", [(s.segment.name,) for s in opened]
         )
@@ -472,7 +481,9 @@ class Writer:
         )
         if len(chunks):
             self._write_segment(
-                combine(parts, targets, len(chunks)),
+                drop_rows(opened[0].postings, kept[0])
+                if len(opened) == 1
+                else combine([segment.postings for segment in opened], targets, len(chunks)),
                 chunks[order],
                 np.concatenate(documents)[order],
                 np.concatenate(codes)[order] if codes else None,

@@ -1,0 +1,60 @@
+"""Runs `index` in this process and kills it at the n-th write boundary.
+
+`crashpoint.py N LOCATION [FOLDER]`: a boundary is every open for writing, mkdir, rename, remove,
+fsync and SQL statement, seen through audit hooks and SQLite's own trace. With N = 0 nothing is
+killed and the number of boundaries is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import sys
+from pathlib import Path
+
+from ragcli.indexing import index_folder
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_EVENTS = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree", "os.truncate"}
+
+
+class Counter:
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.seen = 0
+
+    def boundary(self) -> None:
+        self.seen += 1
+        if self.seen == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def audit(self, event: str, arguments: tuple[object, ...]) -> None:
+        if event in _EVENTS:
+            self.boundary()
+        elif event == "open":
+            flags = arguments[2]
+            if isinstance(flags, int) and flags & _WRITING:
+                self.boundary()
+        elif event == "sqlite3.connect/handle":
+            connection = arguments[0]
+            assert isinstance(connection, sqlite3.Connection)
+            connection.set_trace_callback(lambda _: self.boundary())
+
+
+def main() -> None:
+    counter = Counter(int(sys.argv[1]))
+    synchronise = os.fsync
+
+    def fsync(handle: int) -> None:
+        counter.boundary()
+        synchronise(handle)
+
+    os.fsync = fsync
+    sys.addaudithook(counter.audit)
+    index_folder(Path(sys.argv[2]), [Path(name) for name in sys.argv[3:]])
+    print(counter.seen)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Incremental equals rebuilt, whatever the sequence of edits."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from conftest import answers, build, write_files
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragcli.store import writer
+from ragcli.store.catalog import Catalog
+from ragcli.store.index import Index
+
+NAMES = ["a.md", "b.txt", "c.py", "sub/d.md", "sub/e.txt"]
+SENTENCES = [
+    "The harbour crane lifts forty tonnes.",
+    "Der Kran hebt vierzig Tonnen und die Häuser stehen am Hafen.",
+    "max_workers defaults to eight workers.",
+    "Error ERR_4012 means that the queue is full.",
+    "Cranes and harbours close at night.",
+    "数据库在夜间关闭。",
+    "Release 1.0.21 fixed the crane.",
+    "# Harbour",
+    "Tea is served at four.",
+]
+QUESTIONS = ["crane harbour", "ERR_4012", "Häuser am Hafen", "夜间", "1.0.21", "workers queue tea"]
+
+texts = st.lists(st.sampled_from(SENTENCES), max_size=6).map("\n\n".join)
+steps = st.one_of(
+    st.tuples(st.just("write"), st.sampled_from(NAMES), texts),
+    st.tuples(st.just("delete"), st.sampled_from(NAMES), st.just("")),
+    st.tuples(st.just("rename"), st.sampled_from(NAMES), st.sampled_from(NAMES)),
+    st.tuples(st.just("index"), st.just(""), st.just("")),
+    st.tuples(st.just("lazy"), st.just(""), st.just("")),
+)
+
+
+def apply(root: Path, step: tuple[str, str, str]) -> None:
+    kind, name, value = step
+    path = root / name
+    if kind == "write":
+        write_files(root, {name: value})
+    elif kind == "delete":
+        path.unlink(missing_ok=True)
+    elif kind == "rename" and path.exists() and name != value:
+        (root / value).parent.mkdir(exist_ok=True)
+        path.rename(root / value)
+
+
+def everything(location: Path) -> dict[Any, Any]:
+    return {
+        (question, mode): answers(location, question, 10, mode=mode)
+        for question in QUESTIONS
+        for mode in ("lexical", "dense", "hybrid")
+    }
+
+
+@pytest.mark.parametrize("chunk", ["auto", "sentences:1"])
+@pytest.mark.parametrize("merge_at", [2, 8])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(sequence=st.lists(steps, max_size=14))
+def test_incremental_equals_rebuilt(
+    chunk: str, merge_at: int, sequence: list[tuple[str, str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writer, "MERGE_AT", merge_at)
+    monkeypatch.setattr(writer, "SMALL", 0 if merge_at == 8 else writer.SMALL)
+    with TemporaryDirectory() as folder:
+        root = Path(folder) / "docs"
+        root.mkdir()
+        grown, fresh = Path(folder) / "grown", Path(folder) / "fresh"
+        build(grown, root, chunk=chunk)
+        for step in [*sequence, ("index", "", "")]:
+            if step[0] in ("index", "lazy"):
+                build(grown, lazy=step[0] == "lazy")
+            else:
+                apply(root, step)
+        build(fresh, root, chunk=chunk)
+        assert everything(grown) == everything(fresh)
+
+
+def test_an_edit_keeps_the_chunks_whose_text_stayed(tmp_path: Path) -> None:
+    write_files(tmp_path / "docs", {"a.txt": "\n\n".join(SENTENCES[:4])})
+    build(tmp_path / "rag", tmp_path / "docs", chunk="sentences:1")
+
+    def ids() -> dict[str, int]:
+        with Index.open(tmp_path / "rag") as index:
+            return dict(index.catalog.connection.execute("SELECT text, id FROM chunks"))
+
+    before = ids()
+    write_files(tmp_path / "docs", {"a.txt": "\n\n".join(["Quite new.", *SENTENCES[1:4]])})
+    report = build(tmp_path / "rag")
+    after = ids()
+    assert report.counts.indexed == 1
+    assert [text for text in after if after[text] == before.get(text)] == SENTENCES[1:4]
+    assert "Quite new." in after
+    [(_, start, end, lines, text, *_)] = answers(tmp_path / "rag", "Häuser", 1)
+    assert (start, end, lines, text) == (12, 12 + len(SENTENCES[1]), (3, 3), SENTENCES[1])
+
+
+def test_counts(tmp_path: Path) -> None:
+    root, location = tmp_path / "docs", tmp_path / "rag"
+    write_files(root, {name: f"{name} says {i}. " * 3 for i, name in enumerate(NAMES)})
+    first = build(location, root)
+    assert (first.counts.indexed, first.chunks, first.embedded) == (5, 5, 5)
+    write_files(root, {"a.md": "Edited."})
+    (root / "b.txt").rename(root / "moved.txt")
+    (root / "c.py").unlink()
+    (root / "new.bin").write_bytes(bytes(range(256)) * 9)
+    counts = build(location).counts
+    assert (counts.indexed, counts.moved, counts.removed, counts.skipped) == (1, 1, 1, 1)
+    assert (counts.unchanged, counts.failed) == (2, 0)
+    again = build(location).counts
+    assert (again.unchanged, again.skipped, again.indexed) == (4, 1, 0)
+
+
+def disk(location: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in location.rglob("*") if path.is_file())
+
+
+def test_deleted_text_is_found_nowhere_and_lies_nowhere(tmp_path: Path) -> None:
+    root, location = tmp_path / "docs", tmp_path / "rag"
+    write_files(root, {"keep.md": "Harbour crane.", "gone.md": "Xylograph zibeline quokka."})
+    build(location, root)
+    assert answers(location, "zibeline")
+    assert b"zibelin" in disk(location)
+    (root / "gone.md").unlink()
+    build(location)
+    assert answers(location, "zibeline", mode="lexical") == []
+    for word in (b"zibelin", b"Zibelin", b"xylograph", b"quokka", b"gone.md"):
+        assert word not in disk(location)
+
+
+def test_a_change_of_chunking_reads_every_file_again(tmp_path: Path) -> None:
+    root, location = tmp_path / "docs", tmp_path / "rag"
+    write_files(root, {"a.txt": "One two. Three four. Five six."})
+    build(location, root, chunk="sentences:1")
+    report = build(location, chunk="words:100")
+    assert (report.counts.indexed, report.chunks) == (1, 1)
+    assert build(location).counts.unchanged == 1
+
+
+def test_a_change_of_encoder_reads_no_file(tmp_path: Path) -> None:
+    root, location = tmp_path / "docs", tmp_path / "rag"
+    write_files(root, {"a.txt": "Harbour crane.", "b.txt": "Tea at four."})
+    assert build(location, root, encoder="none").embedded == 0
+    report = build(location, encoder="hash", dim=64)
+    assert (report.counts.unchanged, report.embedded) == (2, 2)
+    before = answers(location, "crane", mode="dense")
+    shutil.rmtree(location)
+    build(location, root, encoder="hash", dim=64)
+    assert answers(location, "crane", mode="dense") == before
+
+
+def test_lost_and_damaged_segments_are_made_again(tmp_path: Path) -> None:
+    root, location = tmp_path / "docs", tmp_path / "rag"
+    write_files(root, {name: "\n\n".join(SENTENCES) for name in NAMES})
+    build(location, root)
+    before = everything(location)
+    for victim in sorted((location / "segments").iterdir()):
+        shutil.rmtree(victim)
+        report = build(location)
+        assert report.counts.unchanged == len(NAMES)
+        assert everything(location) == before
+
+
+def test_the_catalogue_alone_is_whole_after_a_run(tmp_path: Path) -> None:
+    write_files(tmp_path / "docs", {"a.txt": "Harbour crane."})
+    build(tmp_path / "rag", tmp_path / "docs")
+    for leftover in (tmp_path / "rag").glob("catalog.sqlite-*"):
+        assert leftover.stat().st_size == 0
+    with pytest.MonkeyPatch.context():
+        catalog = Catalog.open_read(tmp_path / "rag")
+        assert catalog.count("chunks") == 1
+        catalog.close()
