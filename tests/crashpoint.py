@@ -1,7 +1,7 @@
 """Runs `index` in this process and kills it at the n-th write boundary.
 
 `crashpoint.py N LOCATION [FOLDER]`: a boundary is every open for writing, mkdir, rename, remove,
-fsync and SQL statement, seen through audit hooks and SQLite's own trace. With N = 0 nothing is
+fsync and SQL statement, seen through audit hooks, a wrapped fsync and SQLite's own trace. With N = 0 nothing is
 killed and the number of boundaries is printed.
 """
 
@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
 from ragcli.indexing import index_folder
 
@@ -36,21 +37,22 @@ class Counter:
             flags = arguments[2]
             if isinstance(flags, int) and flags & _WRITING:
                 self.boundary()
-        elif event == "sqlite3.connect/handle":
-            connection = arguments[0]
-            assert isinstance(connection, sqlite3.Connection)
-            connection.set_trace_callback(lambda _: self.boundary())
 
 
 def main() -> None:
     counter = Counter(int(sys.argv[1]))
-    synchronise = os.fsync
+    synchronise, connect = os.fsync, sqlite3.connect
 
     def fsync(handle: int) -> None:
         counter.boundary()
         synchronise(handle)
 
-    os.fsync = fsync
+    def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
+        connection.set_trace_callback(lambda _: counter.boundary())
+        return connection
+
+    os.fsync, sqlite3.connect = fsync, traced
     sys.addaudithook(counter.audit)
     index_folder(Path(sys.argv[2]), [Path(name) for name in sys.argv[3:]])
     print(counter.seen)

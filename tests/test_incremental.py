@@ -164,8 +164,9 @@ def test_lost_and_damaged_segments_are_made_again(tmp_path: Path) -> None:
     write_files(root, {name: "\n\n".join(SENTENCES) for name in NAMES})
     build(location, root)
     before = everything(location)
-    for victim in sorted((location / "segments").iterdir()):
-        shutil.rmtree(victim)
+    for kind in ("p-*", "v-*"):
+        for victim in (location / "segments").glob(kind):
+            shutil.rmtree(victim)
         report = build(location)
         assert report.counts.unchanged == len(NAMES)
         assert everything(location) == before
@@ -176,7 +177,6 @@ def test_the_catalogue_alone_is_whole_after_a_run(tmp_path: Path) -> None:
     build(tmp_path / "rag", tmp_path / "docs")
     for leftover in (tmp_path / "rag").glob("catalog.sqlite-*"):
         assert leftover.stat().st_size == 0
-    with pytest.MonkeyPatch.context():
-        catalog = Catalog.open_read(tmp_path / "rag")
-        assert catalog.count("chunks") == 1
-        catalog.close()
+    catalog = Catalog.open_read(tmp_path / "rag")
+    assert catalog.count("chunks") == 1
+    catalog.close()

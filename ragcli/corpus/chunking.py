@@ -26,6 +26,10 @@ __all__ = ["AUTO_WORDS", "Chunking", "Tokenizer", "chunk", "parse_chunking"]
 AUTO_WORDS = 150
 """The most words in a chunk of plain `auto`."""
 
+_RECORD = 2
+"""A record was made as a passage by whoever made the file: `auto` cuts it only where it is so
+many times the target. SciFact's abstracts (200 words; BM25): nDCG@10 .66 cut, .68 whole."""
+
 _LETTERS = 6
 """Characters of a word in `auto`, its space included, as in English: so that long words, code
 and text without spaces are not taken for short."""
@@ -75,6 +79,8 @@ def chunk(document: Document, chunking: Chunking, tokenizer: Tokenizer) -> list[
     text, size = document.text, chunking.size
     blocks = _blocks_by_page(document)
     letters = size * _LETTERS if chunking.kind == "auto" else None
+    if letters and document.record is not None:
+        letters *= _RECORD
     splitter = Splitter(text, blocks, tokenizer, letters)
     stretches: Iterable[tuple[int, int]]
     if letters is not None:

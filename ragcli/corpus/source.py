@@ -43,13 +43,39 @@ _MAGIC = (
 # escape (coloured logs).
 _CONTROLS = bytes({*range(1, 0x20), 0x7F} - set(b"\b\t\n\v\f\r\x1b"))
 
-# What the Web still meets; the older code pages win more short texts by accident than in truth.
-_LEGACY = (
-    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258"),
-    *("cp874", "koi8_r", "koi8_u", "cp866", "iso8859_2", "iso8859_5", "iso8859_6", "iso8859_7"),
-    *("iso8859_8", "iso8859_15", "mac_roman", "mac_cyrillic", "gb18030", "big5", "cp932", "cp949"),
-    *("euc_jp", "euc_jis_2004"),
-)
+
+
+def _words_of(letters: str) -> str:
+    """Return a pattern for letters of a script whose words hold no Latin letters."""
+    return f"(?<![A-Za-z])[{letters}](?![A-Za-z])"
+
+
+# What the Web still meets, with the letters that are frequent in the languages written so, and
+# the share of all letters that these make up at least. The older code pages win more short texts
+# by accident than in truth.
+_CYRILLIC = _words_of("оеаинтсрвлкм"), 0.6
+_GREEK = _words_of("αοιετσνηυρπςά"), 0.65
+_HEBREW = _words_of("יוהלאתשרבמנ"), 0.6
+_ARABIC = _words_of("اليمونرتبةعد"), 0.6
+_JAPANESE = (
+    "[ぁ-ゖァ-ヺー日一国年大十二本中長出三時行見月分後前生五間上東四今金九入学高円子外八六下来気小七"
+    "山話女北午百書先名川千水半男西電校語土木聞食車何南万毎白天母火右読友左休父雨]"
+), 0.4
+_HAN = (
+    "[的一是不了在人有我他这這个個们們中来來上大为為和国國地到以说說时時要就出会會可也你对對生能而子"
+    "那得于於着著下自之年过過发發后後作里用方法学學者其所文字語语言]"
+), 0.2
+_SCRIPTS = {
+    **dict.fromkeys(("cp1251", "koi8_r", "koi8_u", "cp866", "iso8859_5"), _CYRILLIC),
+    "mac_cyrillic": _CYRILLIC,
+    **dict.fromkeys(("cp1253", "iso8859_7"), _GREEK),
+    **dict.fromkeys(("cp1255", "iso8859_8"), _HEBREW),
+    **dict.fromkeys(("cp1256", "iso8859_6"), _ARABIC),
+    "cp874": (_words_of("านรกอเงมยลวดท่้"), 0.6),
+    **dict.fromkeys(("cp932", "euc_jp", "euc_jis_2004"), _JAPANESE),
+    **dict.fromkeys(("gb18030", "big5", "big5hkscs"), _HAN),
+    "cp949": ("[가-힣]", 0.95),
+}
 
 # Encodings of the Latin script differ in a few letters only, which frequency statistics do not
 # settle: the share of letters that the languages of each really use does. Order breaks ties.
@@ -77,7 +103,6 @@ _ALIASES = {
     "iso-8859-9": "cp1254",
 }
 
-_HIGH_BYTES = bytes(range(0x80, 0x100))
 _HIGH = re.compile(rb"[\x80-\xff][^\r\n]{0,1000}")
 # Markup, digits and punctuation say nothing about a language; a byte after a high one may be
 # the second half of a character.
@@ -218,19 +243,32 @@ def _guess(data: bytes) -> str | None:
     sample = _NO_WORDS.sub(b" ", b"\n".join(pieces))
     scores = {name: _latin_score(sample, name) for name in _LATIN}
     latin = max(scores, key=scores.__getitem__)
-    high = len(sample) - len(sample.translate(None, _HIGH_BYTES))
-    if scores[latin] > 0.95 and high * 5 < len(sample):
+    if scores[latin] > 0.95:
         return latin
-    best = charset_normalizer.from_bytes(sample, cp_isolation=list(_LEGACY)).best()
-    if best is not None and best.encoding not in _LATIN:
-        return best.encoding
+    found = charset_normalizer.from_bytes(sample, cp_isolation=[*_SCRIPTS, *_LATIN])
+    fits = {
+        match.encoding: _script_score(str(match), match.encoding)
+        for match in found
+        if match.encoding in _SCRIPTS
+    }
+    script = max(fits, key=fits.__getitem__, default=latin)
+    if fits.get(script, 0) >= 0.5:
+        return script
     return latin if scores[latin] > 0.9 else None
+
+
+def _script_score(text: str, encoding: str) -> float:
+    """Return how far the frequent letters of an encoding's languages are as frequent, 0 to 1."""
+    frequent, share = _SCRIPTS[encoding]
+    letters = sum(char.isalpha() and not char.isascii() for char in text)
+    return min(1.0, len(re.findall(frequent, text)) / (share * letters)) if letters else 0.0
 
 
 def _latin_score(sample: bytes, encoding: str) -> float:
     """Return the share of high bytes that are a letter in use, or punctuation in its place.
 
-    A capital right after a small letter is a sign of mojibake, as is a dash between letters.
+    A capital right after a small letter is a sign of mojibake, as are three such letters in a
+    row, or a dash between letters.
     """
     text = _decoded(sample, encoding)
     if text is None:
@@ -238,8 +276,9 @@ def _latin_score(sample: bytes, encoding: str) -> float:
     found = re.findall(r"(.?)([^\x00-\x7f])(?=(.?))", text, re.DOTALL)
     letters = _LATIN[encoding]
     fitting: int = sum(
-        (char in letters and not (before.islower() and char.isupper()))
-        or (char in _PUNCTUATION and (char == "’" or not (before.isalpha() and after.isalpha())))
+        (before.isascii() or after.isascii()) and not (before.islower() and char.isupper())
+        if char in letters
+        else char in _PUNCTUATION and (char == "’" or not (before.isalpha() and after.isalpha()))
         for before, char, after in found
     )
     return fitting / len(found)

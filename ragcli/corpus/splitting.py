@@ -154,9 +154,12 @@ class Splitter:
         before, block = self._blocks[i - 1], self._blocks[i]
         if self._text.startswith(":", before.end - 1):
             return True
-        return self._indent(block.start) > self._indent(before.start)
+        indent = self._indent(block.start)
+        return indent > 0 and indent > self._indent(before.start)
 
     def _indent(self, offset: int) -> int:
+        if not self._text[offset - 1 : offset].isspace() or self._text[offset - 1] == "\n":
+            return 0
         lead = self._text[max(0, offset - _CONTEXT) : offset].rpartition("\n")[2]
         return len(lead) if lead.isspace() else 0
 

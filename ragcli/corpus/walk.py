@@ -315,7 +315,7 @@ class _Walk:
             return LeftOut(path, NEVER_ENTERED[never], "never entered", is_dir)
         base = self._base_of(real)
         if base is not None and self.bases[base] != path:
-            loop = is_dir and _within(folder.where, real)
+            loop = _within(folder.where, real)
             target = f"{self.bases[base]}/{real[len(base) :].lstrip('/')}".strip("/") or "."
             return LeftOut(path, "symlink loop" if loop else "linked twice", target, is_dir)
         if not (named or self.rules.follow):

@@ -181,7 +181,7 @@ class Retriever:
         ]
 
     def _cut(self, ranked: list[_Candidate], request: SearchRequest) -> list[_Candidate]:
-        """The first k, equal scores by path and offset, at most so many of one file."""
+        """The first k, equal scores by path and offset, at most so many of one file or record."""
         if request.max_per_file is None and len(ranked) > request.k > 0:
             least = ranked[request.k - 1].score
             ranked = [candidate for candidate in ranked if candidate.score >= least]
@@ -191,9 +191,9 @@ class Retriever:
             seen: Counter[bytes] = Counter()
             kept = []
             for candidate in ordered:
-                file = places[candidate.chunk].file
-                seen[file] += 1
-                if seen[file] <= request.max_per_file:
+                document = places[candidate.chunk].path
+                seen[document] += 1
+                if seen[document] <= request.max_per_file:
                     kept.append(candidate)
             ordered = kept
         return ordered[: request.k]

@@ -291,7 +291,7 @@ class Index:
     def places(self, chunks: Iterable[int]) -> dict[int, Place]:
         """Per chunk id where it stands: what ties are broken by."""
         return {
-            chunk: Place(os.fsencode(display_path(path, record)), start, chunk, path)
+            chunk: Place(os.fsencode(display_path(path, record)), start, chunk)
             for chunk, path, record, start in self._select(
                 "c.id, f.path, d.record, c.start", chunks
             )
@@ -331,12 +331,11 @@ class Index:
 
 
 class Place(NamedTuple):
-    """Path with record, offset, chunk id, and the file's own path; sorts in that order."""
+    """Path with record, offset, chunk id; sorts in that order."""
 
     path: bytes
     start: int
     chunk: int
-    file: bytes
 
 
 @dataclass(frozen=True, slots=True)

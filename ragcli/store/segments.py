@@ -53,7 +53,7 @@ def write_segment(
     folder: Path,
     prefix: str,
     arrays: Mapping[str, NDArray[np.generic]],
-    writers: Mapping[str, Callable[[Path], None]] | None = None,
+    writers: Mapping[str, Callable[[Path], object]] | None = None,
 ) -> tuple[str, str]:
     """Write `arrays` (and what each of `writers` writes to its path) as a new segment.
 

@@ -47,7 +47,7 @@ def write_vectors(folder: Path, codes: NDArray[np.uint16]) -> tuple[str, str]:
         folder,
         "v",
         {"frequencies": np.count_nonzero(codes, axis=0).astype(np.int64)},
-        {FILE: lambda path: faiss.write_index(index, str(path))},
+        {FILE: lambda path: path.write_bytes(faiss.serialize_index(index).data)},
     )
 
 
