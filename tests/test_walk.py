@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from ragcli.corpus.walk import Found, LeftOut, WalkRules, explain, walk
@@ -98,7 +98,7 @@ def patterns(draw: st.DrawFn) -> str:
     pattern = draw(st.sampled_from(["", "", "!"])) + draw(st.sampled_from(["", "", "/"])) + body
     # Not `a/**/` and `**/*/`, in which pathspec misses that git wants a folder inside; nor
     # `a**/b`, which git itself reads wrongly behind a literal start.
-    ends = ["", ""] if body.endswith("*") else ["", "", "/", "/**", " "]
+    ends = ["", "", "/", "/**", " "] if body == "*" or body[-1] != "*" else [""]
     return pattern + draw(st.sampled_from(ends))
 
 
@@ -128,6 +128,13 @@ def plant(
 @pytest.mark.skipif(shutil.which("git") is None, reason="git, the oracle, is not installed")
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tree=trees, ends=st.sampled_from(["\n", "\r\n"]))
+# A pattern is about the entry itself, not about what lies in a folder that it matches.
+@example(({"x/a.b"}, {"": ["*.b", "/x", "!/x"]}, [], ""), "\n")
+@example(({"x/y/z"}, {"": ["y", "!/x/"]}, [], ""), "\n")
+@example(({"a/b/c"}, {"": ["*/", "!a/"]}, [], ""), "\n")
+@example(({"a/b.md", "a/c.md"}, {"": ["a/**", "!a/b.md"]}, [], ""), "\n")
+@example(({"n\nl/d/f.b", "a\n", "n\nl/f.b"}, {"": ["**/d/*.b", "a"]}, [], ""), "\n")
+@example(({"a/b/c", "a/b/d"}, {"": ["/a/b/c"]}, ["a/b/d"], "a/b"), "\n")
 def test_the_same_files_as_git_and_for_the_same_pattern(
     tree: tuple[set[str], dict[str, list[str]], list[str], str], ends: str
 ) -> None:
@@ -207,12 +214,13 @@ def test_the_deeper_ignore_file_wins_and_in_one_folder_the_more_special(tmp_path
         {
             ".gitignore": "*.a\n*.b\n*.c\n",
             ".ignore": "!x.b\n*.d\n",
-            ".ragcliignore": "!x.c\nx.b\n",
+            ".ragcliignore": "!x.c\nx.b\n!y.d\n",
+            "y.d": "",
             "sub/.gitignore": "!x.a\n!x.b\nx.e\n",
             **{f"{folder}x.{end}": "" for folder in ("", "sub/") for end in "abcde"},
         },
     )
-    assert found(tmp_path) == ["sub/x.a", "sub/x.b", "sub/x.c", "x.c", "x.e"]
+    assert found(tmp_path) == ["sub/x.a", "sub/x.b", "sub/x.c", "x.c", "x.e", "y.d"]
     details = {path: item.detail for path, item in left_out(tmp_path).items() if item.detail}
     assert details == {
         "sub/x.d": ".ignore:2: *.d",
@@ -221,7 +229,7 @@ def test_the_deeper_ignore_file_wins_and_in_one_folder_the_more_special(tmp_path
         "x.b": ".ragcliignore:2: x.b",
         "x.d": ".ignore:2: *.d",
     }
-    assert len(found(tmp_path, rules=WalkRules(ignore=False))) == 10
+    assert len(found(tmp_path, rules=WalkRules(ignore=False))) == 11
 
 
 def test_nothing_comes_back_in_a_folder_that_is_left_out(tmp_path: Path) -> None:
@@ -256,10 +264,25 @@ def test_ignore_files_above_the_root_count_up_to_the_repository(tmp_path: Path) 
 def test_lines_that_are_no_pattern_match_nothing(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
-    lines = ["", "   ", "# a", "!", "/", "//", "!/", "[", "[b-a]x", "a\\", "[[a]x", "b.md"]
+    lines = [
+        "bom.md",
+        "end\\ ",
+        "   ",
+        "# a",
+        "!",
+        "/",
+        "//",
+        "!/",
+        "[",
+        "[b-a]x",
+        "a\\",
+        "[[a]x",
+        "b.md",
+    ]
     make(tmp_path, {".gitignore": "\ufeff" + "\r\n".join(lines), "a": "", "b.md": "", "x": ""})
-    assert found(tmp_path) == ["a", "x"]
-    assert left_out(tmp_path)["b.md"].detail == ".gitignore:12: b.md"
+    make(tmp_path, {"bom.md": "", "end ": "", "end": ""})
+    assert found(tmp_path) == ["a", "end", "x"]
+    assert left_out(tmp_path)["b.md"].detail == f".gitignore:{len(lines)}: b.md"
     assert not recwarn.list
 
 
@@ -474,6 +497,9 @@ def test_a_start_that_is_a_link_is_followed_but_nothing_is_told_twice(tmp_path: 
     assert found(root, ("0/sub", "2")) == ["0/sub/d.md"]
     assert found(root, ("", "0", "1", "d", "2", "0/sub")) == ["0/sub/d.md", "a.md", "d/c.md"]
     assert reasons(root, ("1", "d")) == {"1": "linked twice"}
+    link(root, {"0d": "d/e"})
+    make(root, {"d/e/f.md": ""})
+    assert found(root, ("0d", "d")) == ["d/c.md", "d/e/f.md"]
     # A link beside the starts leads out of what was named.
     link(root, {"d/up.md": "../a.md"})
     assert reasons(root, ("d",)) == {"d/up.md": "symlink out of the folder"}

@@ -6,6 +6,7 @@ moves, the content of files of a size that went missing. Writes nothing.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -123,7 +124,7 @@ def make_plan(
 
 
 def _task(item: Found, root: Path, digest: bytes | None) -> FileTask:
-    return FileTask(item.path, str(root / item.path), item.size, digest)
+    return FileTask(item.path, os.path.join(root, item.path), item.size, digest)
 
 
 def _find_moves(plan: Plan, fresh: list[Found], gone: dict[str, Known], root: Path) -> None:
@@ -146,7 +147,7 @@ def _find_moves(plan: Plan, fresh: list[Found], gone: dict[str, Known], root: Pa
 def _same_content(item: Found, root: Path) -> FileState | None:
     """The file's state with its digest; None where it cannot be read (the reading will say)."""
     try:
-        data, facts, now = read_bytes(str(root / item.path), item.size)
+        data, facts, now = read_bytes(os.path.join(root, item.path), item.size)
     except UnreadableFile:
         return None
     return FileState(item.path, "indexed", *facts, now, blake2b(data, digest_size=16).digest())

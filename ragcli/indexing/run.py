@@ -33,10 +33,15 @@ if TYPE_CHECKING:
 READING = 1
 """Raised by one whenever readers or chunking give other text: every file is then read again."""
 
-TASK_BYTES = 256 * 1024
-TASK_FILES = 200
+TASK_BYTES = 1 << 20
+TASKS_A_WORKER = 8
+"""Plain files are read this many bytes at a time, less where that would leave workers idle."""
+
 INLINE_BYTES = 512 * 1024
 """So much plain text is read in this process: children would take longer to start."""
+
+FILE_BYTES = 2000
+"""What opening a file weighs beside reading it."""
 
 COMMIT_SECONDS = 10.0
 COMMIT_BYTES = 48 * 1024 * 1024
@@ -301,7 +306,8 @@ class Run:
         self, files: Sequence[FileTask], settings: Settings, *, vectors: bool
     ) -> Iterable[Analysed]:
         """Outcomes in this process for a little plain text, else from children."""
-        tasks = list(make_tasks(files))
+        plain = sum(file.size for file in files if is_plain(file.path))
+        tasks = list(make_tasks(files, min(TASK_BYTES, plain // (TASKS_A_WORKER * self._workers))))
         small = sum(file.size for file in files) <= INLINE_BYTES
         if small and all(is_plain(file.path) for file in files):
             from ragcli.indexing.analysis import Analysis
@@ -401,8 +407,8 @@ class Run:
 _COUNTED = {"indexed": "indexed", "same": "unchanged", "skipped": "skipped", "failed": "failed"}
 
 
-def make_tasks(files: Sequence[FileTask]) -> Iterable[list[FileTask]]:
-    """Small plain files together, other kinds singly and first: they take longest."""
+def make_tasks(files: Sequence[FileTask], most: int) -> Iterable[list[FileTask]]:
+    """Plain files together up to `most` bytes, other kinds singly and first: they take longest."""
     plain: list[FileTask] = []
     for file in files:
         if is_plain(file.path):
@@ -412,11 +418,11 @@ def make_tasks(files: Sequence[FileTask]) -> Iterable[list[FileTask]]:
     task: list[FileTask] = []
     size = 0
     for file in plain:
-        if task and (size + file.size > TASK_BYTES or len(task) >= TASK_FILES):
+        if task and size + file.size > most:
             yield task
             task, size = [], 0
         task.append(file)
-        size += file.size
+        size += file.size + FILE_BYTES
     if task:
         yield task
 

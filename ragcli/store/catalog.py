@@ -36,7 +36,7 @@ CREATE TABLE documents (
 );
 CREATE INDEX documents_of_file ON documents (file);
 CREATE TABLE chunks (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, document INTEGER NOT NULL,
+    id INTEGER PRIMARY KEY, document INTEGER NOT NULL,
     start INTEGER NOT NULL, end INTEGER NOT NULL, first_line INTEGER, last_line INTEGER,
     page TEXT, heading TEXT NOT NULL, text TEXT NOT NULL
 );

@@ -131,7 +131,7 @@ FUNCTION_WORDS: dict[str, frozenset[str]] = {
 """Snowball's name of each language, and its function words in lower case."""
 
 DEFAULT = "english"
-_SAMPLE = 1500
+_SAMPLE = 1000
 _WORD = re.compile(r"[^\W\d_]+")
 
 

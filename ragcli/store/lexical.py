@@ -97,10 +97,11 @@ def combine(parts: Sequence[Postings], rows: Sequence[NDArray[np.int64]], size: 
     key = np.concatenate(keys)
     order = np.argsort(key, kind="stable")
     key = key[order]
-    present = np.unique(key // max(size, 1))
-    if len(present) != len(vocabulary):
-        vocabulary = [vocabulary[i] for i in present.tolist()]
-        key = np.searchsorted(present, key // max(size, 1)) * max(size, 1) + key % max(size, 1)
+    terms = key // max(size, 1)
+    held = np.bincount(terms, minlength=len(vocabulary)) > 0
+    if not held.all():
+        vocabulary = [vocabulary[i] for i in np.flatnonzero(held).tolist()]
+        key += (np.cumsum(held)[terms] - 1 - terms) * max(size, 1)
     return Postings._from_keys(vocabulary, key, np.concatenate(counts)[order], size, lengths)
 
 

@@ -145,16 +145,19 @@ def _expand_spaced(surface: str, language: str) -> list[str]:
 
 
 def _expand_piece(piece: str, language: str, found: dict[str, None]) -> None:
-    parts = [part for joined in _PART.split(piece) for part in _CAMEL.split(joined) if part]
-    lowered = [part.lower()[:_MAX_TERM] for part in parts]
-    if len(parts) != 1 or lowered[0] != piece.lower():
-        hyphenated = "_" not in piece and "." not in piece and all(p.isalpha() for p in parts)
-        if not hyphenated or "-" not in piece:
-            found[piece.lower()[:_MAX_TERM]] = None
-            for numbers in _NUMBERS.findall(piece):
-                found[numbers[:_MAX_TERM]] = None
-    for part in lowered:
-        found[_stem(part, language) if not part.isdigit() else part] = None
+    whole = piece.lower()[:_MAX_TERM]
+    parts = [piece] if piece.isalnum() else _PART.split(piece)
+    if not piece.islower():
+        parts = [part for joined in parts for part in _CAMEL.split(joined)]
+    if len(parts) > 1:
+        if "-" not in piece or not all(part.isalpha() for part in parts):
+            found[whole] = None
+        if "." in piece:
+            found.update(dict.fromkeys(_NUMBERS.findall(whole)))
+    for part in parts:
+        if part:
+            lowered = part.lower()[:_MAX_TERM]
+            found[lowered if lowered.isdigit() else _stem(lowered, language)] = None
 
 
 class Analyzer:
@@ -209,13 +212,12 @@ class Analyzer:
         offset = np.cumsum(width) - width
         inside = np.arange(int(width.sum())) - np.repeat(offset, width)
         terms = flat[np.repeat(starts[found], width) + inside]
-        used, inverse = np.unique(terms, return_inverse=True)
         known = list(self._terms_known)
-        names = [known[i] for i in used.tolist()]
-        order = sorted(range(len(names)), key=names.__getitem__)
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        return [names[i] for i in order], place[inverse], np.repeat(rows, width)
+        used = np.flatnonzero(np.bincount(terms, minlength=len(known))).tolist()
+        used.sort(key=known.__getitem__)
+        place = np.empty(len(known), np.int64)
+        place[used] = np.arange(len(used))
+        return [known[i] for i in used], place[terms], np.repeat(rows, width)
 
 
 class _Terms(dict[str, int]):

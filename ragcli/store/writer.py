@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,10 +145,11 @@ class OpenFile:
         document = self._document(new)
         old = self._old[document]
         rows: list[tuple[int, int] | None] = []
+        made = []
         for chunk in new.chunks:
             place = (
                 chunk.start, chunk.end, *(chunk.lines or (None, None)), chunk.page,
-                json.dumps(chunk.heading, ensure_ascii=False),
+                _heading(chunk.heading),
             )  # fmt: skip
             if same := old.get(chunk.text):
                 connection.execute(
@@ -157,13 +159,10 @@ class OpenFile:
                 )
                 rows.append(None)
             else:
-                made = connection.execute(
-                    "INSERT INTO chunks (document, start, end, first_line, last_line, page,"
-                    " heading, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (document, *place, chunk.text),
-                ).lastrowid
-                assert made is not None
-                rows.append((made, document))
+                number = self._writer.next_chunk()
+                made.append((number, document, *place, chunk.text))
+                rows.append((number, document))
+        connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", made)
         return rows
 
     def _document(self, new: NewDocument) -> int:
@@ -205,6 +204,11 @@ class OpenFile:
         self._writer.close_file(self._file, set(self._seen.values()), problems)
 
 
+@lru_cache(maxsize=64)
+def _heading(heading: tuple[str, ...]) -> str:
+    return json.dumps(heading, ensure_ascii=False)
+
+
 class Writer:
     """One writer over an open catalogue. `begin` … `put_file`, `remove_file` … `commit`."""
 
@@ -213,6 +217,7 @@ class Writer:
         self.catalog = catalog
         self.batch = Batch()
         self._open: AbstractContextManager[sqlite3.Connection] | None = None
+        self._last_chunk: int | None = None
 
     @property
     def segments(self) -> Path:
@@ -225,6 +230,20 @@ class Writer:
             self._open = self.catalog.transaction()
             self._open.__enter__()
         return self.catalog.connection
+
+    def next_chunk(self) -> int:
+        """An id above every chunk there is and every tombstone: a dead row's id is not reused."""
+        if self._last_chunk is None:
+            (self._last_chunk,) = (
+                self.connection()
+                .execute(
+                    "SELECT max(coalesce((SELECT max(id) FROM chunks), 0),"
+                    " coalesce((SELECT max(chunk) FROM tombstones), 0))"
+                )
+                .fetchone()
+            )
+        self._last_chunk += 1
+        return self._last_chunk
 
     def abandon(self) -> None:
         """Undo what was put since the last commit."""
