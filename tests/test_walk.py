@@ -549,17 +549,19 @@ def test_depth_first_by_the_bytes_of_the_names(tmp_path: Path) -> None:
 
 @pytest.fixture
 def deep(tmp_path: Path) -> Iterator[Path]:
-    """1,020 folders in each other, then ten of long names, so that the path gets too long.
+    """1,020 folders in each other, then fifteen of long names, so that the path gets too long.
 
     Made and removed from the inside, since nothing else reaches them.
     """
-    names = ["d"] * 1020 + ["e" * 200] * 10
+    names = ["d"] * 1020 + ["e" * 200] * 15
     here = Path.cwd()
     os.chdir(tmp_path)
     for name in names:
         Path(name).mkdir()
         os.chdir(name)
+    (tmp_path / ("d/" * 1020) / "f.md").write_text("")
     yield tmp_path
+    (tmp_path / ("d/" * 1020) / "f.md").unlink()
     for name in reversed(names):
         os.chdir("..")
         Path(name).rmdir()
@@ -567,14 +569,12 @@ def deep(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_tree_deeper_than_the_stack(deep: Path) -> None:
-    (deep / ("d/" * 1020) / "f.md").write_text("")
     last, file = walk(deep)
     assert isinstance(last, LeftOut)
     assert (last.reason, last.folder) == ("path too long", True)
     assert len(os.fsencode(deep.resolve() / last.path)) > 4000
     assert file.path == "d/" * 1020 + "f.md"
     assert [explain(deep, last.path), explain(deep, file.path)] == [last, file]
-    (deep / file.path).unlink()
 
 
 def test_what_vanishes_during_the_walk_is_told(tmp_path: Path) -> None:
@@ -634,7 +634,8 @@ list(walk(root, rules=WalkRules(exclude=("a",))))
 assert "pathspec" in sys.modules
 """
     make(tmp_path, {"a.md": "", ".gitignore": "# nothing\n\n"})
-    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+    checkout = Path(__file__).resolve().parents[1]
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, cwd=checkout)
 
 
 @pytest.mark.shared

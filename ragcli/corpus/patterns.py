@@ -71,7 +71,10 @@ class Patterns:
         slash = "/" if is_dir else ""
         if not (self._any_name.search(name + slash) or self._any_path.search(path + slash)):
             return None
-        return next((rule for rule in self.rules if rule.matches(path, name, is_dir)), None)
+        for rule in self.rules:
+            if rule.matches(path, name, is_dir):
+                return rule
+        return None
 
 
 def _compile(line: str, number: int) -> Rule | None:

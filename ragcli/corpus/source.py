@@ -137,7 +137,7 @@ class Source:
                 return self._replacing(data[len(mark) :], encoding)
         if data.startswith(_MAGIC) or data[257:262] == b"ustar":
             raise UnreadableFile("binary", "binary content", skip=True)
-        wide = _wide_encoding(data) if b"\0" in data else None
+        wide = _wide_encoding(data) if len(data) >= 16 and b"\0" in data else None
         if wide is not None:
             return self._replacing(data, wide)
         if _is_binary(data):
@@ -223,7 +223,7 @@ def _wide_encoding(data: bytes) -> str | None:
             return encoding if _decoded(data, encoding) is not None else None
     for encoding, even, odd in (("utf-16-le", 0, 1), ("utf-16-be", 1, 0)):
         few, many = zeros[even] + zeros[even + 2], zeros[odd] + zeros[odd + 2]
-        if len(data) % 2 == 0 and many > 0.4 and few < 0.02:
+        if len(data) % 2 == 0 and many > 1.0 and few < 0.02:
             text = _decoded(data, encoding)
             return encoding if text and not _is_binary(text.encode()) else None
     return None

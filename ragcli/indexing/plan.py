@@ -20,6 +20,7 @@ from ragcli.indexing.analysis import FileTask, read_bytes
 from ragcli.store.catalog import Catalog, decode_path
 from ragcli.store.writer import FileState
 
+_UNREADABLE = ("permission denied", "vanished", "path too long", "cannot be read")
 _TICK_NS = 100_000_000
 _COARSE_TICK_NS = 2_000_000_000
 _SECOND_NS = 1_000_000_000
@@ -97,7 +98,7 @@ def make_plan(
     fresh: list[Found] = []
     for number, item in enumerate(items, 1):
         if isinstance(item, LeftOut):
-            if item.reason in ("permission denied", "vanished"):
+            if item.reason in _UNREADABLE:
                 plan.unreadable.append(item)
             else:
                 plan.left_out[item.reason] += 1

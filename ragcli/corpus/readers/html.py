@@ -24,8 +24,11 @@ _DECLARATION = re.compile(r"<\?xml[^>]*\?>")
 _ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)[A-Za-z]\w*;")
 """Those of HTML, which XML does not know."""
 
+_REFERENCE = re.compile(r"&#(?:[xX]([0-9a-fA-F]+)|([0-9]+));?")
+
+# The head is not among them: the parser leaves elements there that it is too old to know.
 _DROPPED = (
-    *("head", "script", "style", "template", "noscript", "iframe", "object", "embed", "svg"),
+    *("title", "script", "style", "template", "noscript", "iframe", "object", "embed", "svg"),
     *("audio", "video", "canvas", "select", "datalist", "textarea", "button", "input", "map"),
 )
 _ASIDE = frozenset({"nav", "footer", "aside", "dialog", "menu"})
@@ -75,7 +78,7 @@ def parse(source: Source, charset: str | None = None) -> Any:
     if charset is None and (declared := _CHARSET.search(source.data, 0, 4096)):
         charset = declared[1].decode("ascii", "replace")
     text = source.text(charset)
-    text = text.replace("\0", "\ufffd")
+    text = sound_references(text.replace("\0", "\ufffd"))
     if "\n" not in text:
         text = text.replace("\r", "\n")
     if _XHTML.search(text, 0, 2000) and (tree := _parse_xhtml(text)) is not None:
@@ -109,6 +112,16 @@ def _parse_xhtml(text: str) -> Any:
     return tree
 
 
+def sound_references(text: str) -> str:
+    """Return markup in which each reference to half a surrogate pair means U+FFFD."""
+
+    def sound(found: re.Match[str]) -> str:
+        value = int(found[1], 16) if found[1] else int(found[2][:9])
+        return "\ufffd" if 0xD800 <= value <= 0xDFFF else found[0]
+
+    return _REFERENCE.sub(sound, text) if "&#" in text else text
+
+
 def add_page(assembly: Assembly, tree: Any) -> None:
     """Append the main text of a page: all of it where nothing else is left."""
     import lxml.etree
@@ -120,13 +133,11 @@ def add_page(assembly: Assembly, tree: Any) -> None:
 
 def _main(tree: Any) -> Any:
     """Return the element that is marked as the main text, if it holds most of the text."""
-    body = tree.find(".//body")
-    body = tree if body is None else body
     for path in (".//main", ".//*[@role='main']", ".//article"):
-        found = body.findall(path)
-        if len(found) == 1 and 2 * len(found[0].text_content()) >= len(body.text_content()):
+        found = tree.findall(path)
+        if len(found) == 1 and 2 * len(found[0].text_content()) >= len(tree.text_content()):
             return found[0]
-    return body
+    return tree
 
 
 class _Walk:

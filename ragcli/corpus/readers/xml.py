@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ragcli.corpus.readers.assembly import Assembly
+from ragcli.corpus.readers.html import sound_references
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
@@ -49,7 +50,8 @@ def _parse(source: Source) -> Any:
     )
     if text.isspace() or not text:
         return None
-    text = _DECLARATION.sub("", text, count=1)  # it names the encoding that the text had
+    text = _DECLARATION.sub("", text, count=1)  # it names the encoding that the file had
+    text = sound_references(text)
     root = lxml.etree.fromstring(text.encode("utf-8", "replace"), parser)
     if root is None:
         raise UnreadableFile("corrupt", f"not XML: {parser.error_log.last_error or 'no element'}")
@@ -104,7 +106,7 @@ def _without_markup(text: str) -> str:
     import lxml.html
 
     try:
-        tree = lxml.html.fromstring(text)
+        tree = lxml.html.fromstring(sound_references(text))
     except (lxml.etree.LxmlError, ValueError):  # no element left, or a declaration inside
         return _MARKUP.sub(" ", text)
     for link in tree.iter("a"):
