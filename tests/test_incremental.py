@@ -12,6 +12,7 @@ from conftest import answers, build, write_files
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ragcli.indexing import analysis, pool, run
 from ragcli.store import writer
 from ragcli.store.catalog import Catalog
 from ragcli.store.index import Index
@@ -67,7 +68,9 @@ def everything(location: Path) -> dict[Any, Any]:
 )
 @given(sequence=st.lists(steps, max_size=14))
 def test_incremental_equals_rebuilt(
-    chunk: str, merge_at: int, sequence: list[tuple[str, str, str]],
+    chunk: str,
+    merge_at: int,
+    sequence: list[tuple[str, str, str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(writer, "MERGE_AT", merge_at)
@@ -180,3 +183,30 @@ def test_the_catalogue_alone_is_whole_after_a_run(tmp_path: Path) -> None:
     catalog = Catalog.open_read(tmp_path / "rag")
     assert catalog.count("chunks") == 1
     catalog.close()
+
+
+def test_a_large_file_comes_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "\n\n".join(f"{SENTENCES[i % 9]} Number n{i}." for i in range(400))
+    write_files(tmp_path / "docs", {"long.txt": text, "short.txt": SENTENCES[0]})
+    build(tmp_path / "whole", tmp_path / "docs")
+    monkeypatch.setattr(analysis, "SLICE", 500)
+    build(tmp_path / "cut", tmp_path / "docs")
+    assert everything(tmp_path / "cut") == everything(tmp_path / "whole")
+    write_files(tmp_path / "docs", {"long.txt": text.replace("n77.", "n77 altered.")})
+    assert build(tmp_path / "cut").counts.indexed == 1
+    build(tmp_path / "fresh", tmp_path / "docs")
+    assert everything(tmp_path / "cut") == everything(tmp_path / "fresh")
+
+
+@pytest.mark.slow
+def test_a_file_that_kills_its_child_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "INLINE_BYTES", 0)
+    monkeypatch.setattr(pool, "MEMORY", 150 << 20)
+    files = {f"{i}.txt": f"Harbour crane {i}." for i in range(5)}
+    write_files(tmp_path / "docs", {**files, "2b.txt": "word " * 12_000_000})
+    report = build(tmp_path / "rag", tmp_path / "docs")
+    assert (report.counts.indexed, report.counts.failed) == (5, 1)
+    assert [(p.path, p.kind) for p in report.problems] == [("2b.txt", "memory")]
+    assert len(answers(tmp_path / "rag", "crane", 10)) == 5

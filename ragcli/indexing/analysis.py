@@ -53,7 +53,8 @@ class FileOutcome:
 
     `documents` carry no text of their own, only their chunks'. `problems` are
     (kind, message, page label). The stat is that of the moment it was read. A large file comes
-    in several outcomes, all but the last with `more`; a document cut in two comes in both.
+    in several outcomes, all but the first without `begins` and all but the last with `more`; a
+    document cut in two comes in both.
     """
 
     path: str
@@ -66,6 +67,7 @@ class FileOutcome:
     reason: str | None = None
     documents: tuple[NewDocument, ...] = ()
     problems: tuple[tuple[str, str, str | None], ...] = ()
+    begins: bool = True
     more: bool = False
 
 
@@ -127,14 +129,13 @@ class Analysis:
                 return
             source = Source(task.path, data)
             problems: list[tuple[str, str, str | None]] = []
+            whole = FileOutcome(task.path, "indexed", *facts, now, digest)
+            begins = True
             for documents in self._slices(source, problems):
-                yield FileOutcome(
-                    task.path, "indexed", *facts, now, digest, documents=documents, more=True
-                )
-            problems = [*source.problems, *problems]
-            yield FileOutcome(
-                task.path, "indexed", *facts, now, digest, problems=tuple(dict.fromkeys(problems))
-            )
+                yield replace(whole, documents=documents, begins=begins, more=True)
+                begins = False
+            ledger = tuple(dict.fromkeys([*source.problems, *problems]))
+            yield replace(whole, problems=ledger, begins=begins)
         except UnreadableFile as error:
             state = "skipped" if error.skip else "failed"
             ledger = () if error.skip else ((error.kind, error.message, None),)

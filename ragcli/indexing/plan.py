@@ -100,6 +100,7 @@ def make_plan(
         if isinstance(item, LeftOut):
             if item.reason in _UNREADABLE:
                 plan.unreadable.append(item)
+                known.pop(item.path, None)
             else:
                 plan.left_out[item.reason] += 1
             continue

@@ -326,7 +326,7 @@ class Run:
                 self._touch(state)
             else:
                 file = self._half.pop(outcome.path, None)
-                if file is None or outcome.state != "indexed":
+                if outcome.begins or file is None:
                     file = self._writer.put_file(state, reuse=reuse)
                 for document in outcome.documents:
                     rows += file.add(document)
