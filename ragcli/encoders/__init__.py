@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ragcli.encoders.hashing import HashingEncoder
 from ragcli.errors import UsageError
@@ -43,7 +43,7 @@ class Encoder(Protocol):
         """(start, end) of each token."""
         ...
 
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.uint16]:
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.unsignedinteger[Any]]:
         """Rows of whole numbers."""
         ...
 

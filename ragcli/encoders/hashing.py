@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class HashingEncoder:
         """crc32(token) mod D."""
         return crc32(token.encode("ascii")) % self.dim
 
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.uint16]:
-        """Counts per bucket, uint16 (len(texts), dim), capped at 65,535."""
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.unsignedinteger[Any]]:
+        """Counts per bucket, (len(texts), dim), capped at 65,535, in one byte each if they fit."""
         import numpy as np
 
         known = self._buckets
@@ -85,8 +85,8 @@ class HashingEncoder:
         if len(known) > 500_000:
             known.clear()
         flat = np.bincount(np.array(keys, np.int64), minlength=len(texts) * self.dim)
-        capped = np.minimum(flat, np.iinfo(np.uint16).max).astype(np.uint16)
-        return capped.reshape(len(texts), self.dim)
+        kind = np.uint8 if flat.max(initial=0) <= np.iinfo(np.uint8).max else np.uint16
+        return np.minimum(flat, np.iinfo(kind).max).astype(kind).reshape(len(texts), self.dim)
 
     def encode_query(self, text: str) -> NDArray[np.float64]:
         """Counts per bucket of the question, float64 (dim,): questions are read as documents."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragcli.corpus.chunking import chunk, parse_chunking
 from ragcli.corpus.readers import iter_documents
@@ -77,7 +77,7 @@ class Analysed:
 
     outcomes: tuple[FileOutcome, ...]
     postings: Postings | None
-    codes: NDArray[np.uint16] | None
+    codes: NDArray[np.unsignedinteger[Any]] | None
 
 
 class Analysis:

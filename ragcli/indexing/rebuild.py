@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragcli.encoders import Encoder, open_encoder
 from ragcli.errors import IndexDamaged
@@ -71,22 +71,20 @@ def encode_pending(writer: Writer, settings: Settings) -> Iterator[tuple[int, in
     by_name = {segment.segment.name: segment for segment in writer.open_segments()}
     for done, name in enumerate(pending, 1):
         segment = by_name[name]
-        codes = np.zeros((segment.rows, encoder.dim), np.uint16)
-        for start in range(0, segment.rows, _BLOCK):
-            _encode_block(writer, segment.chunks[start : start + _BLOCK], codes[start:], encoder)
-        writer.set_vectors(name, codes)
+        blocks = [
+            _encode_block(writer, segment.chunks[start : start + _BLOCK], encoder)
+            for start in range(0, segment.rows, _BLOCK)
+        ]
+        writer.set_vectors(name, np.concatenate(blocks))
         yield done, len(pending)
 
 
 def _encode_block(
-    writer: Writer, chunks: NDArray[np.int64], codes: NDArray[np.uint16], encoder: Encoder
-) -> None:
-    rows = _texts(writer, chunks.tolist())
-    if rows:
-        place = {chunk: row for row, chunk in enumerate(chunks.tolist())}
-        codes[[place[chunk] for chunk, *_ in rows]] = encoder.encode_documents(
-            [text for _, _, text, _ in rows]
-        )
+    writer: Writer, chunks: NDArray[np.int64], encoder: Encoder
+) -> NDArray[np.unsignedinteger[Any]]:
+    """A row for each of `chunks`; a dead one, whose text is gone, is encoded as nothing."""
+    texts = {chunk: text for chunk, _, text, _ in _texts(writer, chunks.tolist())}
+    return encoder.encode_documents([texts.get(chunk, "") for chunk in chunks.tolist()])
 
 
 def _texts(writer: Writer, ids: Sequence[int]) -> list[tuple[int, int, str, str | None]]:

@@ -30,7 +30,7 @@ _SLACK = 1e-4
 Vector = NDArray[np.float64]
 
 
-def write_vectors(folder: Path, codes: NDArray[np.uint16]) -> tuple[str, str]:
+def write_vectors(folder: Path, codes: NDArray[np.unsignedinteger[Any]]) -> tuple[str, str]:
     """Write `codes`, (rows, dim) whole numbers, as a segment; returns (name, checksum)."""
     import faiss
 
@@ -77,9 +77,10 @@ class Vectors:
         )
         self._codes = raw.view(kind).reshape(self.rows, self.dim)
 
-    def codes(self, rows: NDArray[np.intp]) -> Vector:
-        """The whole numbers of `rows`, float64 (len(rows), dim)."""
-        return np.asarray(self._codes[rows], np.float64)
+    def codes(self, rows: NDArray[np.intp]) -> NDArray[np.unsignedinteger[Any]]:
+        """The whole numbers of `rows`, (len(rows), dim)."""
+        kind = np.uint8 if self._codes.dtype == np.uint8 else np.uint16
+        return np.asarray(self._codes[rows], kind)
 
     def frequencies(self, dead: NDArray[np.intp]) -> NDArray[np.int64]:
         """How many rows, `dead` ones left out, have a non-zero in each column: int64 (dim,)."""

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragcli.errors import IndexForeign
 from ragcli.records import Chunk, Document, Settings
@@ -101,13 +101,13 @@ class Batch:
         self.documents: list[int] = []
         self.postings: list[Postings] = []
         self.kept: list[NDArray[np.int64]] = []
-        self.codes: list[NDArray[np.uint16]] = []
+        self.codes: list[NDArray[np.unsignedinteger[Any]]] = []
 
     def add(
         self,
         rows: Sequence[tuple[int, int] | None],
         postings: Postings,
-        codes: NDArray[np.uint16] | None,
+        codes: NDArray[np.unsignedinteger[Any]] | None,
     ) -> None:
         """`rows[i]` is the (chunk, document) of row i of `postings`, None to leave it out."""
         import numpy as np
@@ -376,7 +376,7 @@ class Writer:
         postings: Postings,
         chunks: NDArray[np.int64],
         documents: NDArray[np.int64],
-        codes: NDArray[np.uint16] | None,
+        codes: NDArray[np.unsignedinteger[Any]] | None,
     ) -> None:
         from ragcli.store.lexical import PackedNames
         from ragcli.store.segments import write_segment
@@ -403,7 +403,7 @@ class Writer:
         if codes is not None:
             self.set_vectors(name, codes)
 
-    def set_vectors(self, segment: str, codes: NDArray[np.uint16]) -> None:
+    def set_vectors(self, segment: str, codes: NDArray[np.unsignedinteger[Any]]) -> None:
         """Give the segment its vectors, (rows, dim)."""
         from ragcli.store.vectors import write_vectors
 
@@ -486,7 +486,7 @@ class Writer:
             targets.append(target)
         documents = [s.documents[rows] for s, rows in zip(opened, kept, strict=True)]
         codes = [
-            segment.vectors.codes(rows).astype(np.uint16)
+            segment.vectors.codes(rows)
             for segment, rows in zip(opened, kept, strict=True)
             if segment.vectors is not None
         ]
