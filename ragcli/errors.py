@@ -83,8 +83,8 @@ class UnreadableFile(Exception):
     """A reader could not turn one file into text.
 
     `kind` is one of `password`, `no_text`, `corrupt`, `unsupported`, `binary`, `decode`,
-    `too_large`, `timeout`, `memory`, `permission`, `vanished`, `missing_extra`;
-    `skip` is true where the file is rightly left out (a binary) rather than failed.
+    `minified`, `generated`, `too_large`, `timeout`, `memory`, `crashed`, `permission`,
+    `vanished`, `unreadable`, `changing`, `special`, `missing_extra`; `skip` is true where the file is rightly left out (a binary) rather than failed.
     """
 
     def __init__(self, kind: str, message: str, *, skip: bool = False) -> None:

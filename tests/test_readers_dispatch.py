@@ -14,6 +14,7 @@ from ragcli.corpus.readers import (
     ISOLATED,
     READERS,
     effective_suffix,
+    is_plain,
     iter_documents,
     read_document,
 )
@@ -45,7 +46,9 @@ def test_the_tables_agree() -> None:
 )
 def test_effective_suffix(path: str, suffix: str) -> None:
     assert effective_suffix(path) == suffix
-    assert effective_suffix(path, b"%PDF-1.7") == ".pdf"
+    known = suffix in READERS
+    assert effective_suffix(path, b"%PDF-1.7") == (suffix if known else ".pdf")
+    assert is_plain(path) == known
 
 
 def test_unknown_suffixes_are_told_by_content() -> None:
@@ -55,6 +58,7 @@ def test_unknown_suffixes_are_told_by_content() -> None:
         ("blob.unheard-of", bytes(range(256)), "binary"),
         ("report", b"%PDF-1.4 and nothing more", "corrupt"),
         ("photo.jpg", b"whatever", "binary"),
+        ("renamed.txt", b"%PDF-1.4 in disguise", "binary"),
         ("old.doc", b"whatever", "unsupported"),
         ("letter.rtf", b"{\\rtf1 Hello}", "unsupported"),
     ):

@@ -296,11 +296,15 @@ def test_notebook_of_format_3() -> None:
 @given(
     st.recursive(
         st.none() | st.integers() | st.text(),
-        lambda inner: st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["cells", "cell_type", "source", "outputs", "data", "text", "level"]),
-            inner,
-            max_size=4,
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["cells", "cell_type", "source", "outputs", "data", "text", "level"]
+                ),
+                inner,
+                max_size=4,
+            )
         ),
         max_leaves=20,
     )

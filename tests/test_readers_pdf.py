@@ -9,12 +9,7 @@ import pypdf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pypdf.generic import (
-    DecodedStreamObject,
-    DictionaryObject,
-    NameObject,
-    NumberObject,
-)
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from ragcli.corpus.readers import read_document
 from ragcli.corpus.readers.pdf_text import clean_pages, count_unmapped, outline_key, page_blocks
@@ -79,10 +74,10 @@ def test_headings_come_from_the_outline() -> None:
     writer = writer_of(
         [["1 Introduction", "Bread is old.", "1.1 Flour", "It is ground."], ["2. Ovens", "Hot."]]
     )
-    parent = writer.add_outline_item("Introduction", 0)
-    writer.add_outline_item("1.1 Flour", 0, parent=parent)
-    writer.add_outline_item("2. Ovens", 1)
-    writer.add_outline_item("Not on the page", 1)
+    parent = writer.add_outline_item(title="Introduction", page_number=0)
+    writer.add_outline_item(title="1.1 Flour", page_number=0, parent=parent)
+    writer.add_outline_item(title="2. Ovens", page_number=1)
+    writer.add_outline_item(title="Not on the page", page_number=1)
     document = read(bytes_of(writer))
     assert [(b.kind, b.headings) for b in document.blocks] == [
         ("heading", ("1 Introduction",)),
@@ -115,7 +110,8 @@ def test_encryption() -> None:
 
 def test_a_broken_page_does_not_take_the_others_with_it() -> None:
     writer = writer_of([["sound"], ["broken"]])
-    writer.pages[1][NameObject("/Contents")] = NumberObject(7)
+    contents = writer.pages[1]["/Contents"]
+    contents[NameObject("/Filter")] = NameObject("/NoSuchFilter")
     document = read(bytes_of(writer))
     assert document.text == "sound"
     assert [(kind, page) for kind, _, page in document.problems] == [("corrupt", "2")]
@@ -141,9 +137,11 @@ def test_damaged_files_are_read_or_refused(data: st.DataObject) -> None:
         document.text.encode("utf-8")
 
 
-def test_pypdf_is_silent(capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
+def test_pypdf_is_silent(
+    capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
     data = bytes_of(writer_of([["words"]]))
-    assert read(data.replace(b"startxref", b"startxxxx")).text == "words"
+    assert read(data.replace(b"startxref\n", b"startxref\n9")).text == "words"
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "")
     assert not recwarn.list
@@ -159,7 +157,7 @@ def test_pypdf_is_silent(capfd: pytest.CaptureFixture[str], recwarn: pytest.Warn
         ("LLaMA-\n65B is", "LLaMA-65B\nis"),
         ("soft\xad\nware and co\xadoperate", "software\nand cooperate"),
         ("pre-\ntrain it; a pre-train step", "pre-train\nit; a pre-train step"),
-        ("in-\nter-\nna-\ntional, yes", "interna-\ntional, yes"),
+        ("in-\nter-\nna-\ntional, yes", "international,\nyes"),
         ("page ends with a hy-", "page ends with a hy-"),
         ("\uf0b7 item\x00\x07 one\xa0two", "• item one two"),
         ("\ud83d\ude00 and \ufefb", "😀 and لا"),

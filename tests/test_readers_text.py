@@ -192,6 +192,7 @@ def test_markdown_admonitions_are_text() -> None:
 ORACLE = MarkdownIt("commonmark").enable("table")
 ORACLE.core.ruler.enableOnly(["normalize", "block"])
 
+
 def structure(text: str) -> list[tuple[str, int]]:
     """Return kind and first line of headings, code, tables and rules outside of quotations."""
     found, depth = [], 0

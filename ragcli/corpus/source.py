@@ -44,7 +44,6 @@ _MAGIC = (
 _CONTROLS = bytes({*range(1, 0x20), 0x7F} - set(b"\b\t\n\v\f\r\x1b"))
 
 
-
 def _words_of(letters: str) -> str:
     """Return a pattern for letters of a script whose words hold no Latin letters."""
     return f"(?<![A-Za-z])[{letters}](?![A-Za-z])"
@@ -58,13 +57,19 @@ _GREEK = _words_of("αοιετσνηυρπςά"), 0.65
 _HEBREW = _words_of("יוהלאתשרבמנ"), 0.6
 _ARABIC = _words_of("اليمونرتبةعد"), 0.6
 _JAPANESE = (
-    "[ぁ-ゖァ-ヺー日一国年大十二本中長出三時行見月分後前生五間上東四今金九入学高円子外八六下来気小七"
-    "山話女北午百書先名川千水半男西電校語土木聞食車何南万毎白天母火右読友左休父雨]"
-), 0.4
+    (
+        "[ぁ-ゖァ-ヺー日一国年大十二本中長出三時行見月分後前生五間上東四今金九入学高円子外八六下来気小七"
+        "山話女北午百書先名川千水半男西電校語土木聞食車何南万毎白天母火右読友左休父雨]"
+    ),
+    0.4,
+)
 _HAN = (
-    "[的一是不了在人有我他这這个個们們中来來上大为為和国國地到以说說时時要就出会會可也你对對生能而子"
-    "那得于於着著下自之年过過发發后後作里用方法学學者其所文字語语言]"
-), 0.2
+    (
+        "[的一是不了在人有我他这這个個们們中来來上大为為和国國地到以说說时時要就出会會可也你对對生能而子"
+        "那得于於着著下自之年过過发發后後作里用方法学學者其所文字語语言]"
+    ),
+    0.2,
+)
 _SCRIPTS = {
     **dict.fromkeys(("cp1251", "koi8_r", "koi8_u", "cp866", "iso8859_5"), _CYRILLIC),
     "mac_cyrillic": _CYRILLIC,
@@ -152,7 +157,7 @@ class Source:
     def _legacy_text(self, declared: str | None) -> str:
         """Return the text of bytes that are not UTF-8."""
         data = self.data
-        if declared is not None:
+        if declared is not None and not declared.lower().startswith("utf"):
             text = _decoded(data, _ALIASES.get(declared.lower(), declared))
             if text is not None:
                 return text

@@ -102,13 +102,12 @@ _NAMES = {
 def effective_suffix(path: str, head: bytes = b"") -> str:
     """Return the suffix whose reader is the right one: of the name, or `.pdf` by content.
 
-    `head` are the first bytes of the file; with it, `effective_suffix(…) in ISOLATED` is true
-    for each file that must be read in a child process.
+    `head` are the first bytes of the file, which count where the name's suffix is unknown.
     """
-    if head.startswith(b"%PDF-"):
-        return ".pdf"
     name = PurePosixPath(path).name.lower()
-    return _NAMES.get(name) or _NAMES.get(name.partition(".")[0]) or suffix_of(path)
+    suffix = _NAMES.get(name) or _NAMES.get(name.partition(".")[0]) or suffix_of(path)
+    known = suffix in READERS or suffix in BINARY_SUFFIXES
+    return ".pdf" if not known and head.startswith(b"%PDF-") else suffix
 
 
 def is_plain(path: str) -> bool:

@@ -99,11 +99,11 @@ class Assembly:
         title: str | None = None,
         problems: Iterable[tuple[str, str, str | None]] = (),
     ) -> Document:
-        """Return what was collected; `title` falls back on the first heading of level 1."""
+        """Return what was collected."""
         return Document(
             text="".join(self._parts),
             kind=kind,
-            title=title or self.headings.title,
+            title=title or None,
             blocks=tuple(self._blocks),
             pages=tuple(self._pages),
             line_anchors=tuple(self._anchors),

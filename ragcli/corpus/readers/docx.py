@@ -42,7 +42,8 @@ def read(source: Source) -> Iterator[Document]:
             _add_paragraph(assembly, element, styles)
     for note in _notes(document):
         assembly.add(" ".join(_text(note).split()), "other")
-    yield assembly.document("docx", document.core_properties.title or None)
+    title = document.core_properties.title or assembly.headings.title
+    yield assembly.document("docx", title)
 
 
 def _level_and_kind(style: Any) -> tuple[int | None, str]:

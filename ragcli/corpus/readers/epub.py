@@ -45,7 +45,7 @@ def read(source: Source) -> Iterator[Document]:
                 source.problems.append(("corrupt", f"chapter {name}: {error}", None))
                 continue
             source.problems += chapter.problems
-    yield assembly.document("epub", title or None)
+    yield assembly.document("epub", title)
 
 
 def _add_chapter(assembly: Assembly, chapter: Source, book: str) -> None:

@@ -62,7 +62,7 @@ def read(source: Source) -> Iterator[Document]:
     if tree is not None:
         title = " ".join((tree.findtext(".//title") or "").split())
         add_page(assembly, tree)
-    yield assembly.document("html", title or None)
+    yield assembly.document("html", title or assembly.headings.title)
 
 
 def parse(source: Source, charset: str | None = None) -> Any:

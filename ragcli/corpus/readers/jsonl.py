@@ -64,9 +64,7 @@ def record_document(title: str | None, text: str, record: str, line: int) -> Doc
         blocks.append(Block(0, len(title), "heading", (title,)))
         text = f"{title}\n\n{text}"
     blocks += paragraphs(text, start, len(text), (title,) if title else ())
-    return Document(
-        text, "record", title, tuple(blocks), line_anchors=((0, line),), record=record
-    )
+    return Document(text, "record", title, tuple(blocks), line_anchors=((0, line),), record=record)
 
 
 def _title_and_text(row: dict[str, Any]) -> tuple[str | None, str]:

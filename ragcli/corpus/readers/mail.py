@@ -36,7 +36,7 @@ def read(source: Source) -> Iterator[Document]:
             _add_body(assembly, source, part)
         except UnreadableFile as error:
             source.problems.append((error.kind, f"a part of the message: {error}", None))
-    yield assembly.document("email", headers["Subject"] or None)
+    yield assembly.document("email", headers["Subject"])
 
 
 def _add_body(assembly: Assembly, source: Source, part: Message[Any, Any]) -> None:

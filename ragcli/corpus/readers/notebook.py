@@ -38,7 +38,7 @@ def read(source: Source) -> Iterator[Document]:
     for sheet in [notebook, *_objects(notebook.get("worksheets"))]:
         for cell in _objects(sheet.get("cells")):
             _add_cell(assembly, cell)
-    yield assembly.document("notebook")
+    yield assembly.document("notebook", assembly.headings.title)
 
 
 def _add_cell(assembly: Assembly, cell: dict[str, Any]) -> None:

@@ -32,4 +32,4 @@ def read(source: Source) -> Iterator[Document]:
             assembly.add(" | ".join(cells).strip(" |"), "table")
         else:
             assembly.add(text, "item" if "list-item" in above else "paragraph")
-    yield assembly.document("odt")
+    yield assembly.document("odt", assembly.headings.title)

@@ -49,7 +49,7 @@ def read(source: Source) -> Iterator[Document]:
             message = f"{unmapped} of {len(text)} characters have no meaning in Unicode"
             source.problems.append(("unmapped", message, label))
     title = " ".join(title.split()) if isinstance(title, str) else None
-    yield assembly.document("pdf", title or None)
+    yield assembly.document("pdf", title)
 
 
 def _open(data: bytes) -> pypdf.PdfReader:

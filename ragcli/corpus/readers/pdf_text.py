@@ -43,9 +43,7 @@ def count_unmapped(text: str) -> int:
     return sum(1 for _ in _UNMAPPED.finditer(text))
 
 
-def page_blocks(
-    text: str, titles: dict[str, int]
-) -> Iterator[tuple[int, int, str, int | None]]:
+def page_blocks(text: str, titles: dict[str, int]) -> Iterator[tuple[int, int, str, int | None]]:
     """Yield start, end, kind and heading level (or None) of the paragraphs of a page.
 
     `titles` has the level of each title that the outline names on this page, by `outline_key`.

@@ -13,9 +13,7 @@ from ragcli.corpus.readers.assembly import HeadingPath
 from ragcli.corpus.source import Source
 from ragcli.records import Block, Document
 
-PARAGRAPH = re.compile(
-    r"(?:^[ \t]+)?\S[^\r\n]*(?:(?:\r\n?|\n)[^\S\r\n]*\S[^\r\n]*)*", re.MULTILINE
-)
+PARAGRAPH = re.compile(r"(?:^[ \t]+)?\S[^\r\n]*(?:(?:\r\n?|\n)[^\S\r\n]*\S[^\r\n]*)*", re.MULTILINE)
 """Lines up to a blank one, with the indent of the first; linear on any text."""
 
 _ITEM = re.compile(r"^[ \t]*((?:[-*+•‣◦▪]|\d{1,3}[.)])[ \t]+\S)", re.MULTILINE)
@@ -47,9 +45,7 @@ def paragraphs(text: str, start: int, end: int, path: tuple[str, ...] = ()) -> I
         yield from _trimmed(text, begin, found.end(), kind, path)
 
 
-def _trimmed(
-    text: str, start: int, end: int, kind: str, path: tuple[str, ...]
-) -> Iterator[Block]:
+def _trimmed(text: str, start: int, end: int, kind: str, path: tuple[str, ...]) -> Iterator[Block]:
     """Yield `text[start:end]` as a block without the white space around it, unless it is blank."""
     body = text[start:end]
     lead = len(body) - len(body.lstrip())

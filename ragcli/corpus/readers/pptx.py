@@ -33,7 +33,8 @@ def read(source: Source) -> Iterator[Document]:
                 _add_shape(assembly, shape)
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             assembly.add(_clean(slide.notes_slide.notes_text_frame.text), "other")
-    yield assembly.document("pptx", presentation.core_properties.title or None)
+    title = presentation.core_properties.title or assembly.headings.title
+    yield assembly.document("pptx", title)
 
 
 def _shapes(shapes: Any) -> Iterator[Any]:

@@ -50,7 +50,7 @@ def read(source: Source) -> Iterator[Document]:
         message = f"only {_CELLS} filled cells were read"
         source.problems.append(("truncated", message, None))
     workbook.close()
-    yield assembly.document("xlsx", workbook.properties.title or None)
+    yield assembly.document("xlsx", workbook.properties.title)
 
 
 def _line(names: list[str], values: list[str]) -> str:
