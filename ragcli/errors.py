@@ -11,7 +11,7 @@
     ├── FilesFailed              5  done, but files failed under --strict
     └── ModelUnavailable         6  an encoder, reranker or generator that cannot be had
 
-    UnreadableFile                  one file could not be read: recorded as a problem, never ends a run
+    UnreadableFile                  one file could not be read: a problem, never the end of a run
 
 A message says in one line what happened and to which file; a hint says what to do next.
 This module does not print; `cli.app` turns these into stderr and an exit code.
@@ -84,7 +84,8 @@ class UnreadableFile(Exception):
 
     `kind` is one of `password`, `no_text`, `corrupt`, `unsupported`, `binary`, `decode`,
     `minified`, `generated`, `too_large`, `timeout`, `memory`, `crashed`, `permission`,
-    `vanished`, `unreadable`, `changing`, `special`, `missing_extra`; `skip` is true where the file is rightly left out (a binary) rather than failed.
+    `vanished`, `unreadable`, `changing`, `special`, `missing_extra`;
+    `skip` is true where the file is rightly left out (a binary) rather than failed.
     """
 
     def __init__(self, kind: str, message: str, *, skip: bool = False) -> None:

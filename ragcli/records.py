@@ -218,7 +218,7 @@ class IndexReport:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far indexing is: `stage` is `scan`, `read`, `embed` or `merge`; counts in files and bytes."""
+    """How far indexing is: `stage` is `scan`, `read`, `embed` or `merge`."""
 
     stage: str
     files_done: int = 0

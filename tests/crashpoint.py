@@ -1,8 +1,8 @@
 """Runs `index` in this process and kills it at the n-th write boundary.
 
 `crashpoint.py N LOCATION [FOLDER]`: a boundary is every open for writing, mkdir, rename, remove,
-fsync and SQL statement, seen through audit hooks, a wrapped fsync and SQLite's own trace. With N = 0 nothing is
-killed and the number of boundaries is printed.
+fsync and SQL statement, seen through audit hooks, a wrapped fsync and SQLite's own trace. With
+N = 0 nothing is killed and the number of boundaries is printed.
 """
 
 from __future__ import annotations

@@ -139,11 +139,15 @@ def test_a_read_only_index_is_searched_and_not_written(tmp_path: Path) -> None:
     try:
         asked = subprocess.run(
             [*prefix, "query", "harbour crane", "-k", "1", "--index", str(location)],
-            capture_output=True, text=True, check=False,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         wrote = subprocess.run(
             [*prefix, "index", "--index", str(location)],
-            capture_output=True, text=True, check=False,
+            capture_output=True,
+            text=True,
+            check=False,
         )
     finally:
         for path in folders:

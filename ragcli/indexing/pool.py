@@ -12,7 +12,9 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from typing import Any
 
 from ragcli.indexing.analysis import Analysed, FileOutcome, FileTask
@@ -93,13 +95,15 @@ class Pool:
 
     def run(self, tasks: Sequence[Sequence[FileTask]]) -> Iterator[Analysed]:
         """The outcomes of each task, in the order in which they are ready."""
-        todo: queue.SimpleQueue[Sequence[FileTask]] = queue.SimpleQueue()
-        for task in tasks:
-            todo.put(task)
+        todo = deque(tasks)
         done: queue.Queue[Analysed | BaseException | None] = queue.Queue(_WAITING)
         threads = [
-            threading.Thread(target=self._serve, args=(todo, done), daemon=True)
-            for _ in range(min(self._workers, len(tasks)))
+            threading.Thread(target=self._serve, args=(take, todo, done), daemon=True)
+            for take, _ in zip(
+                # From both ends: neighbours share words, and a child analyses each word once.
+                cycle((todo.popleft, todo.pop)),
+                range(min(self._workers, len(tasks))),
+            )
         ]
         for thread in threads:
             thread.start()
@@ -123,15 +127,16 @@ class Pool:
 
     def _serve(
         self,
-        todo: queue.SimpleQueue[Sequence[FileTask]],
+        take: Callable[[], Sequence[FileTask]],
+        todo: deque[Sequence[FileTask]],
         done: queue.Queue[Analysed | BaseException | None],
     ) -> None:
         child: _Child | None = None
         try:
             while not self._stopped.is_set():
                 try:
-                    files = todo.get_nowait()
-                except queue.Empty:
+                    files = take()
+                except IndexError:
                     break
                 child = child or _Child(self._settings, self._vectors)
                 ended, unfinished = self._ask(child, files, done)
@@ -167,13 +172,12 @@ class Pool:
         self,
         files: Sequence[FileTask],
         kind: str,
-        todo: queue.SimpleQueue[Sequence[FileTask]],
+        todo: deque[Sequence[FileTask]],
         done: queue.Queue[Analysed | BaseException | None],
     ) -> None:
         """One of `files` ended the child: alone it failed, else each is read again singly."""
         if len(files) > 1:
-            for file in files:
-                todo.put([file])
+            todo.extend([file] for file in files)
         elif files:
             done.put(Analysed((_failed(files[0], kind),), None, None))
 
