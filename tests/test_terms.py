@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 
 import pytest
@@ -110,3 +111,10 @@ def test_without_a_told_language_every_language_of_the_index_counts() -> None:
     assert word.variants == ("haus", "häuser")
     told = parse_question("Wo sind die Häuser und die Gärten?", ("german", "english"))
     assert [word.variants for word in told] == [("haus",), ("gart",)]
+
+
+def test_every_combining_mark_is_part_of_a_word() -> None:
+    marks = [chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) in ("Mn", "Mc")]
+    selectors = [mark for mark in marks if ord(mark) >= 0xE0000]
+    for mark in set(marks) - set(selectors):
+        assert surfaces(f"a{mark}b") == [f"a{mark}b"], f"U+{ord(mark):04X}"

@@ -15,7 +15,6 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from pathlib import PurePosixPath
 
 from ragcli.errors import UnreadableFile
 
@@ -188,10 +187,11 @@ class Source:
 
 def suffix_of(path: str) -> str:
     """Return the suffix of a name in lower case; of `name.rst.txt` the inner one."""
-    name = PurePosixPath(path.lower())
-    if name.suffix == ".txt" and PurePosixPath(name.stem).suffix in _DOUBLE_SUFFIX:
-        return PurePosixPath(name.stem).suffix
-    return name.suffix
+    stem, _, last = path.rpartition("/")[2].lower().rpartition(".")
+    if not stem.strip(".") or not last:
+        return ""
+    inner = suffix_of(stem) if last == "txt" else ""
+    return inner if inner in _DOUBLE_SUFFIX else f".{last}"
 
 
 def lines_of(text: str) -> list[str]:

@@ -19,6 +19,7 @@ import unicodedata
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ragcli.store.languages import DEFAULT
@@ -35,11 +36,19 @@ _UNSPACED = (
 )
 
 
+_BLOCKS_WITH_MARKS = (
+    range(0x300, 0x1E00), range(0x20D0, 0x2100), range(0x2CE0, 0x2E00), range(0x3020, 0x30A0),
+    range(0xA660, 0xAC00), range(0xFB00, 0xFE30), range(0x101F0, 0x12000), range(0x16AF0, 0x17000),
+    range(0x1BC90, 0x1BCA0), range(0x1CF00, 0x1D250), range(0x1DA00, 0x1E960),
+)  # fmt: skip
+"""Where combining marks are, so that the rest need not be looked at with each start."""
+
+
 @lru_cache(maxsize=1)
 def _marks() -> str:
     """Every combining mark as ranges of a character class: `\\w` leaves them out."""
     ranges: list[list[int]] = []
-    for code in range(0x300, 0x20000):
+    for code in chain.from_iterable(_BLOCKS_WITH_MARKS):
         if unicodedata.category(chr(code)) in ("Mn", "Mc"):
             if ranges and ranges[-1][1] == code - 1:
                 ranges[-1][1] = code

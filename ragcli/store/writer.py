@@ -455,6 +455,12 @@ class Writer:
 
         Returns whether anything was merged; commits it.
         """
+        rows = self.catalog.connection.execute(
+            "SELECT rows, rows, vectors IS NOT NULL FROM segments ORDER BY rowid"
+        ).fetchall()
+        dead = self.catalog.count("tombstones")
+        if not dead and not choose_merge(rows):
+            return False
         opened = self.open_segments()
         chosen = choose_merge(
             [(segment.rows, segment.live_rows, segment.vectors is not None) for segment in opened]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 from ragcli.corpus.readers import (
     code,
@@ -104,7 +103,7 @@ def effective_suffix(path: str, head: bytes = b"") -> str:
 
     `head` are the first bytes of the file, which count where the name's suffix is unknown.
     """
-    name = PurePosixPath(path).name.lower()
+    name = path.rpartition("/")[2].lower()
     suffix = _NAMES.get(name) or _NAMES.get(name.partition(".")[0]) or suffix_of(path)
     known = suffix in READERS or suffix in BINARY_SUFFIXES
     return ".pdf" if not known and head.startswith(b"%PDF-") else suffix
