@@ -23,9 +23,9 @@ FLOORS = (
 """The house from the top; a room may use its own modules and every floor below its own."""
 
 HEAVY = {
-    "charset_normalizer", "click", "docx", "faiss", "lxml", "markdown_it", "numpy",
+    "charset_normalizer", "docx", "faiss", "lxml", "markdown_it", "numpy",
     "onnxruntime", "openpyxl", "pathspec", "pptx", "pydantic", "pypdf", "rich", "sqlite3",
-    "Stemmer", "tokenizers", "torch", "typer",
+    "Stemmer", "tokenizers", "torch",
 }  # fmt: skip
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))

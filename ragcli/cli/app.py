@@ -1,0 +1,171 @@
+"""The one boundary: arguments in, an exit code out, and each error as stderr's one line and hint.
+
+Owns which commands there are and what an error looks like. The commands are modules of their
+own, imported when they are invoked: `--help` loads none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from ragcli import __version__
+from ragcli.cli.options import CommandLine, DebugOption, HelpOption, parsing
+from ragcli.cli.output import OutputClosed, prepare_streams, print_error, print_result
+from ragcli.errors import RagcliError, UsageError
+
+COMMANDS = {
+    "index": "read a folder into the index, or bring the index up to date",
+    "query": "find the passages that answer a question, and assemble the prompt",
+}
+
+# \b keeps a paragraph's lines as they are.
+_DESCRIPTION = """\
+Ask a folder, and see why it answered.
+
+\b
+ragcli index ./docs              once
+ragcli query "question" -k 5     ever after"""
+
+_EPILOG = """\
+\b
+Exit codes:
+  0 done · 1 nothing found · 2 wrong usage · 3 no index, or not readable
+  4 busy · 5 files failed (--strict) · 6 no such model · 70 a bug
+  130 interrupted"""
+
+
+class InternalError(RagcliError):
+    """Anything that is not a RagcliError: a bug."""
+
+
+class Interrupted(RagcliError):
+    """Ctrl-C."""
+
+    exit_code = 130
+
+
+class CommandGroup(TyperGroup):
+    """The commands by name, each imported from `ragcli.cli.NAME` when it is invoked."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what stands before the command."""
+        with parsing(ctx):
+            return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of the help page."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name. Raises UsageError."""
+        if cmd_name not in COMMANDS:
+            raise UsageError(f"no such command: {cmd_name}", "ragcli --help lists the commands")
+        return typer.main.get_command(importlib.import_module(f"ragcli.cli.{cmd_name}").app)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list on the help page, without importing the commands."""
+        with formatter.section("Commands (ragcli COMMAND --help)"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+app = typer.Typer(
+    cls=CommandGroup,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print_result(f"ragcli {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True, add_help_option=False, help=_DESCRIPTION, epilog=_EPILOG)
+def program(
+    context: typer.Context,
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="print the version"),
+    ] = False,
+    help: HelpOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """What stands before a command; without a command, the help page."""
+    if context.invoked_subcommand is None:
+        print_result(context.get_help())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line (without the program's name); the exit code.
+
+    Reads `--json` and `--debug` from the arguments themselves: an error can come before they
+    are parsed.
+    """
+    prepare_streams()
+    flags = set(itertools.takewhile(lambda argument: argument != "--", arguments))
+    try:
+        return _outcome(arguments, flags)
+    except OutputClosed:
+        # Nothing more may be written to that pipe, not even at the end of the process.
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(devnull, stream.fileno())
+        return 0
+
+
+def _outcome(arguments: Sequence[str], flags: set[str]) -> int:
+    try:
+        command = _parse(arguments)
+        if command is not None:
+            command.run()
+    except OutputClosed:
+        raise
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 -- the boundary
+        shown = _shown(error)
+        if isinstance(shown, InternalError) and (
+            "--debug" in flags or os.environ.get("RAGCLI_DEBUG")
+        ):
+            import traceback
+
+            traceback.print_exception(error)
+        print_error(shown, _kind(shown), as_json="--json" in flags)
+        return shown.exit_code
+    return 0
+
+
+def _parse(arguments: Sequence[str]) -> CommandLine | None:
+    """The command with its options; None where the line asked for a page and has it."""
+    group = typer.main.get_command(app)
+    try:
+        with group.make_context("ragcli", list(arguments)) as context:
+            return cast("CommandLine | None", group.invoke(context))
+    except typer.Exit:
+        return None
+
+
+def _shown(error: BaseException) -> RagcliError:
+    """What the user is told of an error."""
+    if isinstance(error, RagcliError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted("interrupted", str(error) or "the same command starts again")
+    return InternalError(
+        f"internal error: {type(error).__name__}: {error}", "--debug shows the traceback"
+    )
+
+
+def _kind(error: RagcliError) -> str:
+    """The name of an error in JSON: IndexNotFound is `index_not_found`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()

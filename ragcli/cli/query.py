@@ -1,0 +1,319 @@
+"""`ragcli query`: the options, and which stream the table, the prompt and the warnings go to.
+
+The prompt is the result and goes to stdout; the table is for people and goes to stderr, unless
+it is all that was asked for. Searching is `ragcli.retrieval`'s, the prompt `ragcli.generation`'s.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragcli.cli import options
+from ragcli.cli.batch import Asked, read_batch, read_text
+from ragcli.cli.output import (
+    Output,
+    counted,
+    print_json,
+    print_result,
+    replace_surrogates,
+    writing,
+)
+from ragcli.errors import NegativeResult, UsageError
+from ragcli.generation.prompt import assemble
+from ragcli.generation.visible import visible
+from ragcli.records import Prompt, SearchRequest, SearchResult
+
+if TYPE_CHECKING:
+    from ragcli.store.index import Index
+
+Search = Callable[[SearchRequest], SearchResult]
+
+_DESCRIPTION = """\
+Find the passages that answer a question, and assemble the prompt.
+
+On a terminal: a table of scores and places, then the prompt. Into a pipe or a
+file: only the prompt, so that `ragcli query "…" | GENERATOR` works."""
+
+_retrieval = partial(typer.Option, rich_help_panel="Retrieval")
+_output = partial(typer.Option, rich_help_panel="Output")
+
+app = options.command_app()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to make of each question: the request with its question left empty, and the prompt."""
+
+    request: SearchRequest
+    budget: int | None
+    template: str | None
+    explain: bool
+
+    def of(self, question: str, search: Search) -> tuple[SearchResult, Prompt]:
+        """The hits of `question` and their prompt."""
+        result = search(replace(self.request, question=question))
+        prompt = assemble(question, result.hits, budget=self.budget, template=self.template)
+        return result, prompt
+
+
+@app.command(cls=options.Command, add_help_option=False, help=_DESCRIPTION)
+@dataclass(frozen=True, kw_only=True)
+class Query(options.CommandLine):
+    """The command line of `ragcli query`."""
+
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUESTION", help="the question; - reads it from stdin"),
+    ] = None
+    k: Annotated[
+        int,
+        _retrieval(
+            "-k",
+            parser=options.whole_number(0),
+            metavar="N",
+            show_default=False,
+            help="passages; 0: the closed book, which needs no index [5]",
+        ),
+    ] = 5
+    mode: Annotated[
+        str | None,
+        _retrieval(
+            parser=options.one_of("hybrid", "dense", "lexical"),
+            metavar="NAME",
+            help="hybrid, dense or lexical [hybrid]",
+        ),
+    ] = None
+    alpha: Annotated[
+        float | None,
+        _retrieval(parser=options.share, metavar="0…1", help="the dense share of the mix"),
+    ] = None
+    fusion: Annotated[
+        str,
+        _retrieval(
+            parser=options.one_of("mix", "rrf"),
+            metavar="NAME",
+            show_default=False,
+            help="mix of scaled scores, or rrf, reciprocal ranks [mix]",
+        ),
+    ] = "mix"
+    path: Annotated[
+        list[str] | None,
+        _retrieval(metavar="GLOB", help="only files that match; may be given again"),
+    ] = None
+    max_per_file: Annotated[
+        int | None,
+        _retrieval(parser=options.whole_number(1), metavar="N", help="passages of one file"),
+    ] = None
+    explain: Annotated[bool, _output("--explain", help="show where each score comes from")] = False
+    show: Annotated[
+        frozenset[str] | None,
+        _output(
+            parser=options.list_of("table", "prompt"),
+            metavar="PARTS",
+            help="table, prompt or table,prompt [both on a terminal, else prompt]",
+        ),
+    ] = None
+    budget: Annotated[
+        int | None,
+        _output(
+            parser=options.whole_number(1),
+            metavar="TOKENS",
+            help="leave out passages that would make the prompt longer",
+        ),
+    ] = None
+    template: Annotated[
+        Path | None,
+        _output(
+            parser=Path,
+            metavar="FILE",
+            help="the prompt's wording, with {context} and {question} once each",
+        ),
+    ] = None
+    batch: Annotated[
+        str | None,
+        _output(
+            metavar="FILE", help='with --json: JSON lines {"id": …, "question": …}; - is stdin'
+        ),
+    ] = None
+
+    def run(self) -> None:
+        """Ask the index, and print what it gives."""
+        if self.alpha is not None and self.fusion == "rrf":
+            raise UsageError("--alpha is a share of the mix, and --fusion rrf has none", "drop one")
+        wanted = self._wanted()
+        words = self.words or []
+        asked = None if self.batch is None else _batch(self.batch, words, self.output)
+        question = _question(words) if asked is None else ""
+        with _searching(self.k, self.index) as (search, opened):
+            if asked is None:
+                shown = self.show or _shown(explain=self.explain)
+                _answer(question, wanted, search, opened, self.output, shown)
+            else:
+                _answer_all(asked, wanted, search)
+
+    def _wanted(self) -> Wanted:
+        return Wanted(
+            SearchRequest(
+                "",
+                k=self.k,
+                mode=self.mode,
+                fusion=self.fusion,
+                alpha=self.alpha,
+                paths=tuple(self.path or ()),
+                max_per_file=self.max_per_file,
+            ),
+            budget=self.budget,
+            template=None if self.template is None else read_text(self.template),
+            explain=self.explain,
+        )
+
+
+def _shown(*, explain: bool) -> frozenset[str]:
+    """What to print where nobody said: `table`, `prompt` or both."""
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    return frozenset(("table", "prompt") if terminal or explain else ("prompt",))
+
+
+def _question(words: Sequence[str]) -> str:
+    """The question's text, from stdin where it is `-`. Raises UsageError where it is empty."""
+    if len(words) != 1:
+        told = f"{len(words)} words where one question belongs" if words else "no question"
+        raise UsageError(told, 'put it in quotes: ragcli query "your question"')
+    text = read_text(None).strip() if words[0] == "-" else replace_surrogates(words[0])
+    if not text.strip():
+        raise UsageError("the question is empty", 'ragcli query "your question"')
+    return text
+
+
+def _batch(file: str, words: Sequence[str], output: Output) -> list[Asked]:
+    if words:
+        raise UsageError("both a question and --batch", "give one of them")
+    if not output.as_json:
+        raise UsageError("--batch prints JSON lines only", "add --json")
+    return read_batch(None if file == "-" else Path(file))
+
+
+@contextmanager
+def _searching(k: int, location: Path | None) -> Iterator[tuple[Search, "Index | None"]]:
+    """How to search, and the index that is searched; k 0 is the closed book and needs none."""
+    if k == 0:
+        yield _closed_book, None
+        return
+    from ragcli.retrieval.retriever import Retriever
+    from ragcli.store.index import Index, locate
+
+    with Index.open(locate(location)) as opened:
+        yield Retriever(opened).search, opened
+
+
+def _closed_book(request: SearchRequest) -> SearchResult:
+    return SearchResult(
+        request.question, (), mode="none", fusion=request.fusion, alpha=None, terms=(),
+        chunks=0, embedded=0, problems=0,
+    )  # fmt: skip
+
+
+def _answer_all(asked: Sequence[Asked], wanted: Wanted, search: Search) -> None:
+    """One JSON object a line, each written as soon as it is known."""
+    from ragcli.cli.jsonout import answer
+
+    for identity, question in asked:
+        result, prompt = wanted.of(question, search)
+        print_json(answer(result, prompt, explain=wanted.explain, identity={"id": identity}))
+
+
+def _answer(
+    question: str,
+    wanted: Wanted,
+    search: Search,
+    opened: "Index | None",
+    output: Output,
+    shown: frozenset[str],
+) -> None:
+    """Print what is asked for. Raises NegativeResult where nothing was found."""
+    result, prompt = wanted.of(question, search)
+    if output.as_json:
+        from ragcli.cli.jsonout import answer
+
+        print_json(answer(result, prompt, explain=wanted.explain, identity={}))
+    else:
+        if "table" in shown and opened is not None and result.hits:
+            _print_table(result, opened, wanted, output, alone="prompt" not in shown)
+        _warn(result, prompt, wanted, output)
+    if opened is not None and not result.hits:
+        raise _nothing_found(replace(wanted.request, question=question), result, search)
+    if "prompt" in shown and not output.as_json:
+        print_result(prompt.text)
+
+
+def _print_table(
+    result: SearchResult, opened: "Index", wanted: Wanted, output: Output, *, alone: bool
+) -> None:
+    """The table on stdout where it is all that was asked for, else on stderr."""
+    stream = sys.stdout if alone else sys.stderr
+    if stream is None or (output.quiet and not alone):
+        return
+    from ragcli.cli.render import console, score_table
+
+    with writing():
+        score_table(
+            console(stream, color=output.color),
+            result,
+            root=opened.root,
+            languages=opened.languages(),
+            explain=wanted.explain,
+        )
+        if not alone:
+            stream.write("\n")
+        stream.flush()
+
+
+def _warn(result: SearchResult, prompt: Prompt, wanted: Wanted, output: Output) -> None:
+    """What a reader must know of the index and the prompt, a line each; JSON has it all."""
+    stale = sorted({visible(hit.path) for hit in result.hits if hit.stale})
+    if stale:
+        output.warn(
+            f"changed or gone since they were indexed: {', '.join(stale)}; "
+            "ragcli index makes the index true again"
+        )
+    if result.problems:
+        output.warn(
+            f"the index has {counted(result.problems, 'problem')} with files or pages that it "
+            "does not cover; ragcli index --json lists them"
+        )
+    if result.mode in ("hybrid", "dense") and result.embedded < result.chunks:
+        missing = result.chunks - result.embedded
+        output.warn(f"{missing:,} of {result.chunks:,} passages have no vector yet; "
+                    "ragcli index makes them")  # fmt: skip
+    if prompt.dropped:
+        ranks = ", ".join(f"[{rank}]" for rank in prompt.dropped)
+        output.warn(f"left out of the prompt for --budget {wanted.budget}: {ranks}")
+    steps = ", ".join(f"{step} {spent:.1f} ms" for step, spent in result.timings_ms.items())
+    if steps:
+        output.remark(steps)
+
+
+def _nothing_found(request: SearchRequest, result: SearchResult, search: Search) -> NegativeResult:
+    """Why there is no hit, as well as can be told, and what may help."""
+    if not result.chunks:
+        return NegativeResult("nothing found: the index holds no passage", "ragcli index FOLDER")
+    if request.paths and search(replace(request, paths=(), k=1)).hits:
+        return NegativeResult(
+            f"nothing found in files that match {' or '.join(request.paths)}; others have passages",
+            "leave out --path or widen it; paths are relative to the indexed folder",
+        )
+    if not result.terms:
+        return NegativeResult(
+            "nothing found: the question has no word to search for",
+            "ask with a word that stands in the documents",
+        )
+    return NegativeResult(
+        "nothing found: no passage has a word of the question",
+        "try other words" + (", or --mode dense" if result.embedded else ""),
+    )

@@ -1,0 +1,239 @@
+"""Tables and progress for people: the only importer of rich.
+
+A terminal gets lines that fit its width, links, and the matched words marked; anything else
+gets plain lines that are neither wrapped nor cut. Text of documents is put together as rich
+`Text`, never read as markup, and with control characters shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.style import Style
+from rich.text import Text
+
+from ragcli import records
+from ragcli.cli.snippet import densest, matched_spans
+from ragcli.generation.prompt import headings, source
+from ragcli.generation.visible import visible
+from ragcli.records import Hit, SearchResult
+
+_INDENT = "    "
+_SNIPPET_LINES = 2
+_BETWEEN = "  "
+
+Column = tuple[str, Callable[[Hit], float | None]]
+
+_COLUMNS: tuple[Column, ...] = (
+    ("score", lambda hit: hit.score),
+    ("weight", lambda hit: hit.weight),
+    ("lexical", lambda hit: None if hit.lexical is None else hit.lexical.score),
+    ("dense", lambda hit: None if hit.dense is None else hit.dense.score),
+    ("rerank", lambda hit: hit.rerank),
+)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave a reader that went away to the caller; rich itself would exit with 1."""
+        raise BrokenPipeError
+
+
+def console(stream: TextIO, *, color: bool) -> Console:
+    """A console on `stream` that takes its own word for whether it is a terminal."""
+    terminal = stream.isatty()
+    return _Console(
+        file=stream,
+        force_terminal=terminal,
+        color_system="auto" if color and terminal else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+        legacy_windows=False,
+    )
+
+
+def score_table(
+    screen: Console,
+    result: SearchResult,
+    *,
+    root: Path | None,
+    languages: Sequence[str],
+    explain: bool,
+) -> None:
+    """The hits: numbers, place and a snippet each, and under `explain` where the scores are from.
+
+    `root` is the folder that links lead into, None for no links; `languages` are those that
+    the index stems by.
+    """
+    width = screen.width if screen.is_terminal else None
+    columns = [c for c in _COLUMNS if any(c[1](hit) is not None for hit in result.hits)]
+    cells = [[str(hit.rank), *(_number(value(hit)) for _, value in columns)] for hit in result.hits]
+    heads = ["#", *(name for name, _ in columns)]
+    widths = [max(len(row[i]) for row in [heads, *cells]) for i in range(len(heads))]
+    head = _BETWEEN.join([*map(str.rjust, heads, widths), "source"])
+    screen.print(Text(head, style="dim"))
+    for hit, row in zip(result.hits, cells, strict=True):
+        numbers = _BETWEEN.join([*map(str.rjust, row, widths), ""])
+        room = None if width is None else width - len(numbers)
+        screen.print(Text.assemble(numbers, _place(hit, root, room)))
+        for line in _snippet(hit, result, languages, screen, width):
+            screen.print(Text.assemble(_INDENT, line))
+    if explain:
+        for hit in result.hits:
+            screen.print()
+            for told in _explanation(hit):
+                screen.print(Text(told))
+        screen.print()
+    screen.print(Text(_summary(result), style="dim"))
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _place(hit: Hit, root: Path | None, room: int | None) -> Text:
+    """Source, page and headings on one line of `room` cells; the source keeps its end."""
+    where = source(hit)
+    rest = "".join(
+        f" · {part}" for part in (hit.page and f"p. {visible(hit.page)}", headings(hit)) if part
+    )
+    if room is not None:
+        where = _keep_end(where, room)
+        rest = _keep_start(rest, room - cell_len(where))
+    link = None if root is None else _link(root, hit)
+    return Text.assemble((where, Style(bold=True, link=link)), (rest, "dim"))
+
+
+def _link(root: Path, hit: Hit) -> str:
+    path = hit.path if hit.record is None else hit.path.removesuffix(f"#{hit.record}")
+    return (root / path).as_uri()
+
+
+def _keep_end(text: str, room: int) -> str:
+    """`text`, its start cut to fit `room` cells."""
+    if cell_len(text) <= room:
+        return text
+    while text and cell_len(text) > room - 1:
+        text = text[1:]
+    return "…" + text
+
+
+def _keep_start(text: str, room: int) -> str:
+    """`text`, its end cut to fit `room` cells; nothing where hardly anything would be left."""
+    if cell_len(text) <= room:
+        return text
+    return "" if room < 8 else set_cell_size(text, room - 1).rstrip() + "…"
+
+
+def _snippet(
+    hit: Hit, result: SearchResult, languages: Sequence[str], screen: Console, width: int | None
+) -> Sequence[Text]:
+    """The passage around the matched words, which are bold: on a terminal a few lines of it."""
+    flat = visible(" ".join(hit.text.split()))
+    spans = matched_spans(flat, result.terms, languages)
+    shown = Text(flat)
+    for start, end in spans:
+        shown.stylize("bold", start, end)
+    if width is None:
+        return [shown]
+    room = max(width - len(_INDENT), 20)
+    start, end = densest(flat, spans, room * _SNIPPET_LINES - 10)
+    cut = Text.assemble("…" if start else "", shown[start:end], "…" if end < len(flat) else "")
+    lines = cut.wrap(screen, room)[:_SNIPPET_LINES]
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def _explanation(hit: Hit) -> list[str]:
+    """Rank and score per retriever, and what each word of the question gave to the hit."""
+    lines = [f"[{hit.rank}] {source(hit)}"]
+    for name, leg in (("lexical", hit.lexical), ("dense", hit.dense)):
+        if leg is not None:
+            rank = "not among its candidates" if leg.rank is None else f"rank {leg.rank}"
+            lines.append(f"{_INDENT}{name:<8}{_number(leg.score):>9}  {rank}")
+    if hit.rerank is not None:
+        lines.append(f"{_INDENT}{'rerank':<8}{_number(hit.rerank):>9}")
+    terms = [(visible(share.term), share) for share in hit.terms]
+    if terms:
+        width = max(len("term"), *(cell_len(term) for term, _ in terms))
+        total = sum(share.score for share in hit.terms) or 1.0
+        lines.append(f"{_INDENT}{'term':<{width}}  in passage  in index    score  share")
+        for term, share in terms:
+            padding = " " * (width - cell_len(term))
+            lines.append(
+                f"{_INDENT}{term}{padding}  {share.count:>10}  {share.frequency:>8}"
+                f"  {_number(share.score):>7}  {share.score / total:>5.0%}"
+            )
+    return lines
+
+
+def _summary(result: SearchResult) -> str:
+    parts = [result.mode]
+    if result.mode == "hybrid":
+        alpha = "" if result.alpha is None else f" with {result.alpha:g} dense"
+        parts = [f"hybrid: {result.fusion}{alpha}"]
+    parts.append(f"{result.chunks:,} passages searched")
+    if "total" in result.timings_ms:
+        parts.append(f"{result.timings_ms['total']:.0f} ms")
+    return " · ".join(parts)
+
+
+class ProgressBar:
+    """How far indexing is, on a terminal: bar, count, rate and time left of the stage it is in."""
+
+    def __init__(self, screen: Console) -> None:
+        self._live = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[count]}", markup=False),
+            TimeRemainingColumn(compact=True),
+            console=screen,
+            transient=True,
+        )
+        self._task = self._live.add_task("", total=None, count="")
+        self._stage: str | None = None
+        self._first = (0.0, 0)
+
+    def show(self, progress: records.Progress) -> None:
+        """Bring the bar up to date; bytes measure how far where they are known."""
+        now = time.monotonic()
+        if progress.stage != self._stage:
+            self._stage, self._first = progress.stage, (now, progress.files_done)
+            self._live.reset(self._task)
+        done = progress.bytes_done or progress.files_done
+        total = progress.bytes_total or progress.files_total
+        since, before = self._first
+        rate = (progress.files_done - before) / max(now - since, 0.1)
+        self._live.update(
+            self._task,
+            description=progress.stage,
+            completed=done,
+            total=total or None,
+            count=_count(progress, done / total if total else None, rate),
+        )
+        self._live.start()
+
+    def close(self) -> None:
+        """Take the bar off the screen."""
+        self._live.stop()
+
+
+def _count(progress: records.Progress, share: float | None, rate: float) -> str:
+    """`23% · 665/2,152 files · 64/s`, as much of it as is known."""
+    unit = "parts" if progress.stage == "embed" else "files"
+    of = f"/{progress.files_total:,}" if progress.files_total else ""
+    parts = [
+        "" if share is None else f"{share:.0%}",
+        f"{progress.files_done:,}{of} {unit}" if progress.files_done else "",
+        f"{rate:,.0f}/s" if rate >= 1 else "",
+    ]
+    return " · ".join(filter(None, parts))

@@ -1,0 +1,252 @@
+"""`ragcli index`: what the options ask of the core, where the index goes, and the summary."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ragcli.cli import index as command
+from ragcli.cli.app import run
+from ragcli.cli.output import Output
+from ragcli.records import Counts, IndexReport, Problem, Progress, Settings
+from ragcli.store.index import Index
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with `docs` in it, and a home elsewhere."""
+    folder = tmp_path / "work"
+    (folder / "docs").mkdir(parents=True)
+    (folder / "docs" / "a.md").write_text("# A\n\nThe dashboard listens on port 8443.\n")
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("RAGCLI_INDEX", raising=False)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def settings_of(location: Path) -> Settings:
+    with Index.open(location) as index:
+        return index.settings
+
+
+def report(**more: object) -> IndexReport:
+    return IndexReport(
+        **{
+            "root": "/r", "index": "/elsewhere/.rag", "counts": Counts(), "skipped": {},
+            "chunks": 7, "embedded": 7, "documents": 3, "problems": (), "seconds": 1.25,
+            "encoder": "hash", "chunking": "auto", **more,
+        }  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_settings_are_remembered_until_they_are_given_anew(work: Path, capsys) -> None:
+    given = {
+        "encoder": "hash", "chunk": "words:50", "glob": ("*.md", "*.txt"), "exclude": ("x*",),
+        "hidden": True, "ignore": False, "follow": True, "max_file_size": 500 * 1024, "dim": 64,
+        "normalise": False,
+    }  # fmt: skip
+    assert run([
+        "index", "docs", "--encoder", "hash", "--chunk", "words:50", "--glob", "*.md", "--glob",
+        "*.txt", "--exclude", "x*", "--hidden", "--no-ignore", "--follow", "--max-file-size",
+        "500k", "--dim", "64", "--no-normalise",
+    ]) == 0  # fmt: skip
+    assert settings_of(work / ".rag") == Settings(**given)
+    assert run(["index"]) == 0
+    assert settings_of(work / ".rag") == Settings(**given)
+    assert run(["index", "--no-hidden", "--ignore", "--glob", "", "--normalise"]) == 0
+    assert settings_of(work / ".rag") == Settings(
+        **{**given, "hidden": False, "ignore": True, "glob": (), "normalise": True}
+    )
+
+
+def test_every_setting_has_an_option(capsys) -> None:
+    run(["index", "--help"])
+    page = capsys.readouterr().out
+    for name in Settings.__dataclass_fields__:
+        assert f"--{name.replace('_', '-')}" in page
+
+
+def test_the_index_lies_where_index_was_run_or_where_it_was_told(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["index", "docs", "--quiet"]) == 0
+    assert (work / ".rag" / "catalog.sqlite").exists()
+    assert run(["index", "docs", "--index", "other", "--quiet"]) == 0
+    assert (work / "other" / "catalog.sqlite").exists()
+    monkeypatch.setenv("RAGCLI_INDEX", str(work / "third"))
+    assert run(["index", "docs", "--quiet"]) == 0
+    assert (work / "third" / "catalog.sqlite").exists()
+
+
+def test_without_a_path_the_index_is_found_by_walking_up(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    assert run(["index"]) == 3
+    assert capsys.readouterr().err.endswith("hint: ragcli index .\n")
+    assert run(["index", "--index", "nowhere"]) == 3
+    run(["index", "docs", "--quiet"])
+    (work / "docs" / "b.md").write_text("more")
+    monkeypatch.chdir(work / "docs")
+    capsys.readouterr()
+    assert run(["index", "--json"]) == 0
+    counts = json.loads(capsys.readouterr().out)["counts"]
+    assert (counts["indexed"], counts["unchanged"]) == (1, 1)
+    assert not (work / "docs" / ".rag").exists()
+
+
+@pytest.mark.parametrize("path", ["/", "~", "~/..", "docs ~"])
+def test_the_whole_disk_and_the_home_folder_need_a_flag(tmp_path: Path, path: str, capsys) -> None:
+    paths = [part.replace("~", str(tmp_path / "home")) for part in path.split()]
+    assert run(["index", *paths]) == 2
+    assert "--yes" in capsys.readouterr().err
+    assert not Path(".rag").exists()
+
+
+def test_with_the_flag_the_home_folder_is_indexed(tmp_path: Path, capsys) -> None:
+    (tmp_path / "home" / "note.txt").write_text("a note")
+    assert run(["index", str(tmp_path / "home"), "--yes", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["indexed"] == 1
+
+
+def test_json_is_the_whole_report(work: Path, capsys) -> None:
+    (work / "docs" / "binary").write_bytes(bytes(range(256)) * 40)
+    assert run(["index", "docs", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    shown = json.loads(out)
+    assert shown["schema"] == "ragcli.index/1"
+    assert shown.keys() == {"schema", *IndexReport.__dataclass_fields__}
+    assert shown["counts"] == {
+        "indexed": 1, "unchanged": 0, "moved": 0, "removed": 0, "skipped": 1, "failed": 0,
+    }  # fmt: skip
+    assert sum(shown["skipped"].values()) == 1
+
+
+def test_a_lazy_run_makes_no_vectors_and_a_query_says_so(work: Path, capsys) -> None:
+    assert run(["index", "docs", "--lazy", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["chunks"], shown["embedded"]) == (1, 0)
+    assert run(["query", "port", "-k", "1"]) == 0
+    assert "1 of 1 passages have no vector yet; ragcli index makes them" in capsys.readouterr().err
+    assert run(["query", "port", "-k", "1", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+    assert run(["query", "port", "-k", "1", "--mode", "lexical"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_failed_file_is_named_and_under_strict_ends_with_5(work: Path, capsys) -> None:
+    (work / "docs" / "broken.pdf").write_bytes(b"%PDF-1.7\nnot really\n")
+    assert run(["index", "docs"]) == 0
+    out, _ = capsys.readouterr()
+    assert "1 failed" in out
+    assert "\n1 problem:\n  broken.pdf: " in out
+    assert run(["query", "port"]) == 0
+    assert "has 1 problem" in capsys.readouterr().err
+    assert run(["index", "--strict"]) == 5
+    out, err = capsys.readouterr()
+    assert "1 failed" in out
+    assert err.startswith("ragcli: 1 file failed\n\nhint: ")
+    assert run(["index", "--strict", "--json"]) == 5
+    out, err = capsys.readouterr()
+    assert json.loads(out)["counts"]["failed"] == 1
+    assert json.loads(err)["error"] == "files_failed"
+
+
+def test_names_that_hold_new_lines_and_bytes(work: Path, capsys) -> None:
+    names = [b"new\nline.txt", b"\xff\xfe.txt", b"\x1b[31m.txt"]
+    for name in names:
+        try:
+            Path(os.fsdecode(os.path.join(os.fsencode(work / "docs"), name))).write_text("crane")
+        except OSError:
+            pytest.skip("this file system takes no such names")
+    assert run(["index", "docs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["indexed"] == 4
+    assert run(["query", "crane", "--show", "table"]) == 0
+    out = capsys.readouterr().out
+    for name in (r"new\nline.txt:1", r"\xff\xfe.txt:1", r"\x1b[31m.txt:1"):
+        assert f"  {name}\n" in out
+    assert run(["query", "crane", "--json"]) == 0
+    out = capsys.readouterr().out
+    out.encode()
+    paths = {hit["path"] for hit in json.loads(out)["hits"]}
+    assert paths == {"new\nline.txt", "\ufffd\ufffd.txt", "\x1b[31m.txt"}
+
+
+def test_the_counts_of_the_summary_add_up() -> None:
+    lines = command.summary(
+        report(
+            counts=Counts(1000, 20, 3, 40, 5, 6),
+            skipped={"binary": 1, "too_large": 4},
+        )
+    )
+    assert lines == [
+        "1,034 files seen: 1,000 indexed, 20 unchanged, 3 moved, 5 skipped, 6 failed",
+        "40 files removed",
+        "skipped: 4 too_large, 1 binary",
+        "/elsewhere/.rag: 7 passages of 3 documents, 7 with vectors (hash, auto), 1.2 s",
+    ]
+
+
+def test_the_first_ten_problems_are_lines_and_the_rest_a_number() -> None:
+    problems = [Problem(f"{i:02}\x1b.pdf", "no_text", "no text", f"{i}") for i in range(13)]
+    lines = command.summary(report(problems=tuple(reversed(problems))))
+    start = lines.index("13 problems:")
+    assert lines[start + 1] == r"  00\x1b.pdf p. 0: no text (no_text)"
+    assert lines[start + 10] == r"  09\x1b.pdf p. 9: no text (no_text)"
+    assert lines[start + 11] == "  … and 3 more: ragcli index --json"
+    assert len(command.summary(report(problems=tuple(problems[:10])))) == 1 + 1 + 10 + 1
+
+
+def test_a_dry_run_says_so(capsys) -> None:
+    assert run(["index", "docs", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("1 file seen: 1 indexed")
+    assert out.endswith("dry run: nothing was written\n")
+    assert run(["query", "port"]) == 3
+
+
+def test_progress_off_a_terminal_is_a_line_now_and_then_if_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr(command.time, "monotonic", lambda: next(clock))
+    for verbose, seen in ((True, 3), (False, 0)):
+        display = command.ProgressDisplay(Output(verbose=verbose))
+        for done in range(10):
+            display.show(Progress("read", files_done=done, files_total=1000))
+        display.close()
+        err = capsys.readouterr().err
+        assert len(err.splitlines()) == pytest.approx(seen, abs=1)
+        assert re.fullmatch(r"(ragcli: read: \d of 1,000 files\n)*", err)
+
+
+@pytest.mark.slow
+def test_an_interrupt_keeps_what_is_done_and_ends_with_130(work: Path) -> None:
+    for number in range(4000):
+        (work / "docs" / f"{number}.txt").write_text(f"crane number {number}\n" * 50)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    running = subprocess.Popen(
+        [sys.executable, "-m", "ragcli", "index", "docs", "--json"], env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not Path(".rag/catalog.sqlite").exists():
+        time.sleep(0.01)
+    time.sleep(0.3)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    shown = json.loads(err)
+    assert (shown["error"], shown["exit_code"]) == ("interrupted", 130)
+    assert json.loads(out)["interrupted"] is True
+    assert run(["index", "--quiet"]) == 0
+    with Index.open(work / ".rag") as index:
+        assert index.counts()[0] >= 4000
