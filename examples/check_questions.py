@@ -23,7 +23,10 @@ QUESTIONS = HERE / "questions.jsonl"
 KINDS = {"plain", "paraphrase", "name", "two-hop", "unanswerable"}
 FIELDS = {"id", "kind", "question", "relevant", "answers", "answerable"}
 
-STOP_WORDS = frozenset(re.findall(r"\w+", """
+STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
 a about after again all also am an and another any anyone are as at be been before but by can could
 did do does doing during each else ever every few for from get gets go goes going had has have he
 her here him his how i if in into is it its just many may me might more most much must my no nobody
@@ -31,7 +34,9 @@ not now of off on one only or other our out over own s she should so some somebo
 something still such t than that the their them then there these they this those through to too
 under until up us was we were what when where which while who whom whose why will with within
 without would you your
-"""))
+""",
+    )
+)
 
 
 class _Text(HTMLParser):
@@ -88,8 +93,11 @@ def records_of(path: Path) -> dict[str, str]:
 def office_text(path: Path) -> str:
     """The words in an office file or e-book: all text between the tags of its XML parts."""
     with zipfile.ZipFile(path) as archive:
-        parts = [archive.read(name).decode("utf-8") for name in sorted(archive.namelist())
-                 if name.endswith((".xml", ".xhtml"))]
+        parts = [
+            archive.read(name).decode("utf-8")
+            for name in sorted(archive.namelist())
+            if name.endswith((".xml", ".xhtml"))
+        ]
     # a paragraph or a cell ends with its element; runs inside of it are joined
     broken = (re.sub(r"</(?:w:p|a:p|si|p|h\d|li)>", "\n", part) for part in parts)
     return "\n".join(_strip(re.sub(r"<\?.*?\?>", "", part)) for part in broken)
@@ -120,11 +128,15 @@ def text_of(path: Path) -> str:
 
 def corpus_files() -> list[str]:
     """Paths of the files that are indexed: neither hidden nor in an ignored folder."""
-    ignored = [line.strip() for line in (CORPUS / ".ragcliignore").read_text().splitlines()
-               if line.strip() and not line.startswith("#")]
+    ignored = [
+        line.strip()
+        for line in (CORPUS / ".ragcliignore").read_text().splitlines()
+        if line.strip() and not line.startswith("#")
+    ]
     found = (path.relative_to(CORPUS).as_posix() for path in CORPUS.rglob("*") if path.is_file())
-    return sorted(name for name in found
-                  if not name.startswith(".") and not name.startswith(tuple(ignored)))
+    return sorted(
+        name for name in found if not name.startswith(".") and not name.startswith(tuple(ignored))
+    )
 
 
 def passage(target: str) -> str:
@@ -139,7 +151,7 @@ def passage(target: str) -> str:
         start, end = int(match[2]), int(match[3] or match[2])
         if not 1 <= start <= end <= len(lines):
             raise ValueError(f"no such lines: {target} (the file has {len(lines)})")
-        return "\n".join(lines[start - 1:end])
+        return "\n".join(lines[start - 1 : end])
     if fragment.startswith("page="):
         pages, number = pages_of(path), int(fragment[5:])
         if not 1 <= number <= len(pages):
@@ -210,16 +222,21 @@ def main() -> int:
     lines = QUESTIONS.read_text(encoding="utf-8").splitlines()
     questions = [json.loads(line) for line in lines if line.strip()]
     texts = {name: collapsed(text_of(CORPUS / name)) for name in corpus_files()}
-    failures = [(question.get("id"), problem)
-                for question in questions for problem in problems_of(question, texts)]
+    failures = [
+        (question.get("id"), problem)
+        for question in questions
+        for problem in problems_of(question, texts)
+    ]
     for field in ("id", "question"):
         times = Counter(question.get(field) for question in questions)
         failures += [(value, f"{field} is used {n} times") for value, n in times.items() if n > 1]
     for identifier, problem in failures:
         print(f"{identifier}: {problem}")
     kinds = Counter(question.get("kind") for question in questions)
-    print(f"{len(texts)} files, {len(questions)} questions: "
-          + ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items(), key=str)))
+    print(
+        f"{len(texts)} files, {len(questions)} questions: "
+        + ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items(), key=str))
+    )
     print(f"{len(failures)} problems" if failures else "all good")
     return 1 if failures else 0
 

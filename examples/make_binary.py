@@ -118,10 +118,12 @@ def make_pdf(blocks: list[Block], *, two_columns: bool) -> bytes:
         frames = [Frame(left, bottom, inner, tall, id="text")]
     buffer = io.BytesIO()
     document = BaseDocTemplate(buffer, pagesize=A4, title=title, author=AUTHOR, invariant=1)
-    document.addPageTemplates([
-        PageTemplate("text", frames, onPage=foot),
-        PageTemplate("drawing", [Frame(left, bottom, inner, tall)], onPage=drawing),
-    ])
+    document.addPageTemplates(
+        [
+            PageTemplate("text", frames, onPage=foot),
+            PageTemplate("drawing", [Frame(left, bottom, inner, tall)], onPage=drawing),
+        ]
+    )
     document.build(list(pdf_flow(blocks)))
     return buffer.getvalue()
 
@@ -136,8 +138,15 @@ def pdf_flow(blocks: list[Block]):
     bullet = ParagraphStyle("bullet", text, leftIndent=12, bulletIndent=2, spaceAfter=3)
     cell = ParagraphStyle("cell", text, fontSize=9.5, leading=12, spaceAfter=0)
     h1 = ParagraphStyle("h1", fontName="Helvetica-Bold", fontSize=19, leading=24, spaceAfter=8)
-    h2 = ParagraphStyle("h2", fontName="Helvetica-Bold", fontSize=12.5, leading=16, spaceBefore=8,
-                        spaceAfter=4, keepWithNext=True)
+    h2 = ParagraphStyle(
+        "h2",
+        fontName="Helvetica-Bold",
+        fontSize=12.5,
+        leading=16,
+        spaceBefore=8,
+        spaceAfter=4,
+        keepWithNext=True,
+    )
     styles = {"h1": h1, "h2": h2, "p": text}
     for block in blocks:
         if block.kind in styles:
@@ -148,13 +157,21 @@ def pdf_flow(blocks: list[Block]):
             yield Spacer(1, 5)
         elif block.kind == "table":
             wide = max(len(row) for row in block.rows)
-            rows = [[Paragraph(html.escape(text), cell) for text in row] + [""] * (wide - len(row))
-                    for row in block.rows]
-            yield Table(rows, colWidths=[480 / wide] * wide, hAlign="LEFT", spaceAfter=9, style=[
-                ("GRID", (0, 0), (-1, -1), 0.4, Color(0.6, 0.6, 0.6)),
-                ("BACKGROUND", (0, 0), (-1, 0), Color(0.92, 0.94, 0.96)),
-                ("VALIGN", (0, 0), (-1, -1), "TOP"),
-            ])
+            rows = [
+                [Paragraph(html.escape(text), cell) for text in row] + [""] * (wide - len(row))
+                for row in block.rows
+            ]
+            yield Table(
+                rows,
+                colWidths=[480 / wide] * wide,
+                hAlign="LEFT",
+                spaceAfter=9,
+                style=[
+                    ("GRID", (0, 0), (-1, -1), 0.4, Color(0.6, 0.6, 0.6)),
+                    ("BACKGROUND", (0, 0), (-1, 0), Color(0.92, 0.94, 0.96)),
+                    ("VALIGN", (0, 0), (-1, -1), "TOP"),
+                ],
+            )
         elif block.kind == "page":
             yield NextPageTemplate("text")
             yield PageBreak()
@@ -234,9 +251,17 @@ def make_pptx(blocks: list[Block]) -> bytes:
                 for x, text in enumerate(row):
                     grid.cell(y, x).text = text
         else:
-            lines = [line for block in inside for line in (
-                block.items if block.kind == "list" else (block.text,) if block.kind == "p" else ()
-            )]
+            lines = [
+                line
+                for block in inside
+                for line in (
+                    block.items
+                    if block.kind == "list"
+                    else (block.text,)
+                    if block.kind == "p"
+                    else ()
+                )
+            ]
             slide.placeholders[1].text_frame.text = "\n".join(lines)
         for block in inside:
             if block.kind == "note":
@@ -258,8 +283,16 @@ def make_xlsx(blocks: list[Block]) -> bytes:
         sheet = book.create_sheet(title)
         for block in inside:
             for row in block.rows:
-                sheet.append([float(c) if re.fullmatch(r"\d+\.\d+", c) else
-                              int(c) if c.isdigit() else c or None for c in row])
+                sheet.append(
+                    [
+                        float(c)
+                        if re.fullmatch(r"\d+\.\d+", c)
+                        else int(c)
+                        if c.isdigit()
+                        else c or None
+                        for c in row
+                    ]
+                )
         sheet.column_dimensions["A"].width = sheet.column_dimensions["B"].width = 30
     buffer = io.BytesIO()
     book.save(buffer)
@@ -277,10 +310,15 @@ def make_epub(blocks: list[Block]) -> bytes:
             '<rootfile full-path="book/package.opf" media-type="application/oebps-package+xml"/>'
             "</rootfiles></container>"
         ),
-        "book/nav.xhtml": xhtml(title, "<nav epub:type='toc'><ol>" + "".join(
-            f"<li><a href='chapter{n}.xhtml'>{html.escape(name)}</a></li>"
-            for n, (name, _) in enumerate(chapters, 1)
-        ) + "</ol></nav>"),
+        "book/nav.xhtml": xhtml(
+            title,
+            "<nav epub:type='toc'><ol>"
+            + "".join(
+                f"<li><a href='chapter{n}.xhtml'>{html.escape(name)}</a></li>"
+                for n, (name, _) in enumerate(chapters, 1)
+            )
+            + "</ol></nav>",
+        ),
     }
     for n, (name, inside) in enumerate(chapters, 1):
         body = "".join(
@@ -289,8 +327,10 @@ def make_epub(blocks: list[Block]) -> bytes:
         )
         files[f"book/chapter{n}.xhtml"] = xhtml(name, f"<h1>{html.escape(name)}</h1>\n{body}")
     numbers = range(1, len(chapters) + 1)
-    items = "".join(f'<item id="c{n}" href="chapter{n}.xhtml" media-type="application/xhtml+xml"/>'
-                    for n in numbers)
+    items = "".join(
+        f'<item id="c{n}" href="chapter{n}.xhtml" media-type="application/xhtml+xml"/>'
+        for n in numbers
+    )
     spine = "".join(f'<itemref idref="c{n}"/>' for n in numbers)
     files["book/package.opf"] = (
         '<?xml version="1.0" encoding="utf-8"?>\n<package version="3.0" unique-identifier="id" '
@@ -302,8 +342,10 @@ def make_epub(blocks: list[Block]) -> bytes:
         f'media-type="application/xhtml+xml" properties="nav"/>{items}</manifest>'
         f"<spine>{spine}</spine></package>"
     )
-    return packed({"mimetype": b"application/epub+zip"}
-                  | {name: text.encode() for name, text in files.items()})
+    return packed(
+        {"mimetype": b"application/epub+zip"}
+        | {name: text.encode() for name, text in files.items()}
+    )
 
 
 def xhtml(title: str, body: str) -> str:

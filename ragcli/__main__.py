@@ -16,11 +16,18 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     code = run(sys.argv[1:])
-    if sys.gettrace() is None and sys.getprofile() is None:
-        # Each write was flushed. Taking the interpreter apart costs 20 ms after numpy,
-        # and gives nobody anything but a tracer or a profiler.
-        os._exit(code)
-    sys.exit(code)
+    if _watched():
+        sys.exit(code)
+    # Each write was flushed. Taking the interpreter apart costs 20 ms after numpy.
+    os._exit(code)
+
+
+def _watched() -> bool:
+    """Whether a tracer, a profiler or coverage waits for the interpreter's own end."""
+    if sys.gettrace() is not None or sys.getprofile() is not None:
+        return True
+    monitoring = getattr(sys, "monitoring", None)  # where cProfile is since Python 3.12
+    return monitoring is not None and any(map(monitoring.get_tool, range(6)))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,8 @@ class IndexFolder(options.CommandLine):
     ] = None
     glob: Annotated[
         list[str] | None,
-        _remembered(metavar="GLOB", help="only files that match; '' forgets the globs"),
+        # Named, because typer 0.27 would take the metavar for the name and offer --GLOB.
+        _remembered("--glob", metavar="GLOB", help="only files that match; '' forgets the globs"),
     ] = None
     exclude: Annotated[
         list[str] | None,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from statistics import median
 
 SPEED_OF_LIGHT_MM_PER_NS = 299.792458
-BLIND_ZONE_MM = 180          # nearer than this the horn hears only itself
-MAX_STEP_MM = 350            # more than this between two readings is not water
-WINDOW = 7                   # readings that the median is taken over
-STUCK_AFTER = 40             # an echo that has not moved for so long is a spider
+BLIND_ZONE_MM = 180  # nearer than this the horn hears only itself
+MAX_STEP_MM = 350  # more than this between two readings is not water
+WINDOW = 7  # readings that the median is taken over
+STUCK_AFTER = 40  # an echo that has not moved for so long is a spider
 
 
 class NoEchoError(Exception):
@@ -78,7 +78,7 @@ def rate_mm_per_hour(levels: list[tuple[float, int]]) -> float:
     slopes = [
         (later[1] - earlier[1]) / (later[0] - earlier[0])
         for index, earlier in enumerate(levels)
-        for later in levels[index + 1:]
+        for later in levels[index + 1 :]
         if later[0] > earlier[0]
     ]
     if not slopes:
