@@ -50,6 +50,9 @@ The dashboard listens on port 8443. Set `max_workers` in `lantern.toml`.
 }  # fmt: skip
 
 CASES = {
+    "help": "ragcli",
+    "index_help": "ragcli index --help",
+    "query_help": "ragcli query --help",
     "prompt_through_a_pipe": "ragcli query 'Which port does the dashboard use?' -k 2 | cat",
     "head_ends_quietly": "ragcli query 'workers' | head -1; echo ${PIPESTATUS[@]}",
     "table_head_ends_quietly": (

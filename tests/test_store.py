@@ -13,8 +13,8 @@ from conftest import answers, build, write_files
 from ragcli.errors import IndexDamaged, IndexForeign, IndexNotFound, UsageError
 from ragcli.store.catalog import Catalog
 from ragcli.store.index import Index, locate, path_pattern
+from ragcli.store.merging import choose_merge
 from ragcli.store.segments import Segment, sweep, write_segment
-from ragcli.store.writer import choose_merge
 
 
 @pytest.fixture

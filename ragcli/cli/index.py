@@ -148,7 +148,8 @@ def _refuse_everything(folders: Sequence[Path]) -> None:
 
 def _location(explicit: Path | None, folders: Sequence[Path]) -> Path:
     """The index to write: one that is there, or with folders to read, the place for a new one."""
-    from ragcli.store.index import FOLDER, locate
+    from ragcli.store.folder import FOLDER
+    from ragcli.store.index import locate
 
     inherited = os.environ.get("RAGCLI_INDEX")
     named = explicit or (Path(inherited) if inherited else None)

@@ -27,8 +27,8 @@ _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 _ALL_COMMANDS = "All commands"
 _common = partial(typer.Option, rich_help_panel=_ALL_COMMANDS)
 
-# What typer raises for a command line that it cannot parse has a public name only in its parts:
-# the whole is click's UsageError, of click itself up to typer 0.25, of a copy inside since.
+# typer has public names for some of what it raises for a line that it cannot parse, not for the
+# whole: that is UsageError of the click inside it (of click itself before typer 0.26).
 _WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 
 
@@ -96,7 +96,7 @@ class Command(TyperCommand):
             if record is not None:
                 title = getattr(parameter, "rich_help_panel", None) or "Arguments"
                 sections.setdefault(title, []).append(record)
-        sections[_ALL_COMMANDS] = sections.pop(_ALL_COMMANDS)
+        sections[_ALL_COMMANDS] = sections.pop(_ALL_COMMANDS)  # inherited, so the first
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -127,7 +127,7 @@ class CommandLine:
     index: Annotated[
         Path | None,
         _common(
-            parser=Path,
+            parser=Path,  # everywhere: typer's own refuses what it cannot read, before we are asked
             metavar="DIR",
             help="the index, instead of RAGCLI_INDEX or the .rag found by walking up",
         ),
@@ -135,9 +135,7 @@ class CommandLine:
     as_json: Annotated[bool, _common("--json", help="print one JSON object")] = False
     quiet: Annotated[bool, _common("--quiet", help="only the result and errors")] = False
     verbose: Annotated[bool, _common("--verbose", help="say more on stderr")] = False
-    no_color: Annotated[bool, _common("--no-color", help="no styles or links, as by NO_COLOR")] = (
-        False
-    )
+    no_color: Annotated[bool, _common("--no-color", help="no styles or links (NO_COLOR)")] = False
     help: HelpOption = False
     debug: DebugOption = False
 

@@ -46,7 +46,8 @@ def index_folder(
     Raises UsageError (a path or setting that means nothing), IndexForeign, IndexNotFound,
     IndexBusy, IndexUnavailable (disk full, read-only).
     """
-    from ragcli.indexing.run import Run, dry
+    from ragcli.indexing.run import Run
+    from ragcli.indexing.scope import dry
 
     for path in paths:
         if not path.exists():

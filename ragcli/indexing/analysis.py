@@ -21,9 +21,9 @@ from ragcli.corpus.source import Source
 from ragcli.encoders import open_encoder, open_tokenizer
 from ragcli.errors import UnreadableFile
 from ragcli.records import Chunk, Document, Settings
+from ragcli.store.batch import NewDocument
 from ragcli.store.languages import DEFAULT, detect
 from ragcli.store.terms import Analyzer
-from ragcli.store.writer import NewDocument
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,8 +17,8 @@ from ragcli.corpus.readers import BINARY_SUFFIXES, effective_suffix
 from ragcli.corpus.walk import Found, LeftOut
 from ragcli.errors import UnreadableFile
 from ragcli.indexing.analysis import FileTask, read_bytes
+from ragcli.store.batch import FileState
 from ragcli.store.catalog import Catalog, decode_path
-from ragcli.store.writer import FileState
 
 _UNREADABLE = ("permission denied", "vanished", "path too long", "cannot be read")
 _TICK_NS = 100_000_000

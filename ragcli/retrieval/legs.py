@@ -34,11 +34,8 @@ class LexicalLeg:
         self._idf: list[float] = []
         self.frequencies: list[int] = []
         chunks = sum(segment.live_rows for segment in segments)
-        length = sum(segment.length for segment in segments)
-        self._saturation = [
-            saturation(segment.postings.lengths, length / chunks if chunks else 0.0)
-            for segment in segments
-        ]
+        self._mean = sum(segment.length for segment in segments) / max(chunks, 1)
+        self._matched: list[tuple[NDArray[np.intp], NDArray[np.float64]]] | None = None
         self.scores = [np.zeros(segment.rows) for segment in segments]
         for word in words:
             found = [find(s.postings, word.variants, s.live) for s in segments]
@@ -50,24 +47,33 @@ class LexicalLeg:
                 self.scores[number][rows.rows] += self._share(number, rows, self._idf[-1])
 
     def _share(self, segment: int, found: Found, weight: float) -> NDArray[np.float64]:
-        counts = found.counts
-        return np.asarray(weight * counts / (counts + self._saturation[segment][found.rows]))
+        lengths = self._segments[segment].postings.lengths[found.rows]
+        return weight * found.counts / (found.counts + saturation(lengths, self._mean))
 
     def best(self, allowed: Allowed, depth: int) -> list[tuple[Row, float]]:
         """The best `depth` rows that match at all, ties at the end included, best first."""
-        rows: list[tuple[Row, float]] = []
-        kept = []
-        for scores, permitted in zip(self.scores, allowed, strict=True):
-            matching = scores > 0 if permitted is None else (scores > 0) & permitted
-            kept.append(np.flatnonzero(matching))
-        values = np.concatenate(
-            [np.empty(0), *(s[k] for s, k in zip(self.scores, kept, strict=True))]
-        )
+        matching = self._matching(allowed)
+        values = np.concatenate([np.empty(0), *(scores for _, scores in matching)])
         least = np.partition(values, -depth)[-depth] if len(values) > depth else 0.0
-        for number, (scores, found) in enumerate(zip(self.scores, kept, strict=True)):
-            for row in found[scores[found] >= least].tolist():
-                rows.append(((number, row), float(scores[row])))
-        return sorted(rows, key=lambda item: -item[1])
+        best: list[tuple[Row, float]] = []
+        for number, (rows, scores) in enumerate(matching):
+            good = scores >= least
+            best += zip(
+                ((number, row) for row in rows[good].tolist()), scores[good].tolist(), strict=True
+            )
+        return sorted(best, key=lambda item: -item[1])
+
+    def _matching(self, allowed: Allowed) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        """Per segment the allowed rows that hold a word of the question, and their scores.
+
+        Found once: a leg is asked with one `allowed` only.
+        """
+        if self._matched is None:
+            self._matched = []
+            for scores, may in zip(self.scores, allowed, strict=True):
+                rows = np.flatnonzero(scores > 0 if may is None else (scores > 0) & may)
+                self._matched.append((rows, scores[rows]))
+        return self._matched
 
     def score(self, row: Row) -> float:
         """BM25 of one row."""
@@ -79,21 +85,18 @@ class LexicalLeg:
         if mine <= 0:
             return None
         return 1 + sum(
-            int(np.count_nonzero(scores > mine if may is None else (scores > mine) & may))
-            for scores, may in zip(self.scores, allowed, strict=True)
+            int(np.count_nonzero(scores > mine)) for _, scores in self._matching(allowed)
         )
 
     def terms(self, row: Row) -> tuple[TermShare, ...]:
         """What each word of the question gave to a row, largest first; absent words are 0."""
         segment, number = row
+        lengths = self._segments[segment].postings.lengths[number : number + 1]
+        slow = float(saturation(lengths, self._mean)[0])
         shares = []
         for i, word in enumerate(self._words):
-            found = self._found[i][segment]
-            at = int(np.searchsorted(found.rows, number))
-            here = at < len(found.rows) and int(found.rows[at]) == number
-            one = Found(found.rows[at : at + here], found.counts[at : at + here])
-            share = float(self._share(segment, one, self._idf[i]).sum())
-            count = int(one.counts.sum())
+            count = self._found[i][segment].count(number)
+            share = self._idf[i] * count / (count + slow)
             shares.append(TermShare(word.text, count, self.frequencies[i], share))
         return tuple(sorted(shares, key=lambda share: -share.score))
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ragcli.errors import IndexDamaged, IndexNotFound
 from ragcli.records import Chunk, Settings
 from ragcli.store.catalog import FILE, Catalog, damaged, decode_path
+from ragcli.store.folder import FOLDER, SEGMENTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from ragcli.store.segments import Segment
     from ragcli.store.vectors import Vectors
 
-FOLDER = ".rag"
-SEGMENTS = "segments"
 _SNAPSHOT_TRIES = 5
 
 

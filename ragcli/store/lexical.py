@@ -11,6 +11,7 @@ N, df and the mean length count live chunks only.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -47,18 +48,6 @@ class Postings:
         """From occurrences: `terms` (indices into `names`, every name used) and `rows`."""
         lengths = np.bincount(rows, minlength=size).astype(np.uint32)
         keys, counts = np.unique(terms * max(size, 1) + rows, return_counts=True)
-        return cls._from_keys(names, keys, counts, size, lengths)
-
-    @classmethod
-    def _from_keys(
-        cls,
-        names: Sequence[str],
-        keys: NDArray[np.int64],
-        counts: NDArray[np.integer],
-        size: int,
-        lengths: NDArray[np.uint32],
-    ) -> Postings:
-        """`keys` = term · size + row, ascending and distinct, every term of `names` present."""
         terms, rows = np.divmod(keys, max(size, 1))
         starts = np.zeros(len(names) + 1, np.int64)
         np.cumsum(np.bincount(terms, minlength=len(names)), out=starts[1:])
@@ -83,26 +72,31 @@ def combine(parts: Sequence[Postings], rows: Sequence[NDArray[np.int64]], size: 
     ]
     vocabulary = sorted(set().union(*every))
     place = {name: number for number, name in enumerate(vocabulary)}
+    terms = [np.fromiter(map(place.__getitem__, names), np.int64, len(names)) for names in every]
     lengths = np.zeros(size, np.uint32)
-    keys: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
-    counts: list[Counts] = [np.empty(0, np.uint16)]
-    for part, names, target in zip(parts, every, rows, strict=True):
+    held = np.zeros(len(vocabulary), np.int64)
+    widths = []
+    for part, numbers, target in zip(parts, terms, rows, strict=True):
         kept = target >= 0
         lengths[target[kept]] = part.lengths[kept]
-        terms = np.fromiter((place[name] for name in names), np.int64, len(names))
+        widths.append(np.diff(np.concatenate([[0], np.cumsum(kept[part.rows])])[part.starts]))
+        held[numbers] += widths[-1]
+    starts = np.concatenate([[0], np.cumsum(held)]).astype(np.int64)
+    free = starts[:-1].copy()
+    placed = np.empty(starts[-1], np.uint32)
+    counts = np.empty(starts[-1], np.uint16)
+    for part, numbers, target, width in zip(parts, terms, rows, widths, strict=True):
         row = target[part.rows]
         live = row >= 0
-        keys.append((np.repeat(terms, np.diff(part.starts)) * max(size, 1) + row)[live])
-        counts.append(part.counts[live])
-    key = np.concatenate(keys)
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    terms = key // max(size, 1)
-    held = np.bincount(terms, minlength=len(vocabulary)) > 0
-    if not held.all():
-        vocabulary = [vocabulary[i] for i in np.flatnonzero(held).tolist()]
-        key += (np.cumsum(held)[terms] - 1 - terms) * max(size, 1)
-    return Postings._from_keys(vocabulary, key, np.concatenate(counts)[order], size, lengths)
+        at = np.arange(width.sum()) + np.repeat(free[numbers] - np.cumsum(width) + width, width)
+        placed[at], counts[at] = row[live], part.counts[live]
+        free[numbers] += width
+    descents = np.flatnonzero(placed[1:] < placed[:-1]) + 1
+    if not np.isin(descents, starts).all():  # the rows of a term came from its parts in turns
+        order = np.lexsort((placed, np.repeat(np.arange(len(held)), held)))
+        placed, counts = placed[order], counts[order]
+    names = [name for name, number in zip(vocabulary, held.tolist(), strict=True) if number]
+    return Postings(names, np.concatenate([[0], starts[1:][held > 0]]), placed, counts, lengths)
 
 
 def drop_rows(postings: Postings, kept: NDArray[np.intp]) -> Postings:
@@ -136,7 +130,9 @@ class PackedNames(Sequence[str]):
     def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
         self.blob = blob
         self.offsets = offsets
+        # Views, for single reads: NumPy takes several times as long to hand out one element.
         self._bytes_of_all = memoryview(blob)  # type: ignore[arg-type]
+        self._ends = memoryview(offsets)  # type: ignore[arg-type]
 
     @classmethod
     def pack(cls, names: Sequence[str]) -> PackedNames:
@@ -158,7 +154,7 @@ class PackedNames(Sequence[str]):
         return len(self.offsets) - 1
 
     def _bytes(self, i: int) -> bytes:
-        return bytes(self._bytes_of_all[self.offsets[i] : self.offsets[i + 1]])
+        return bytes(self._bytes_of_all[self._ends[i] : self._ends[i + 1]])
 
     def __getitem__(self, i):  # type: ignore[no-untyped-def]
         if isinstance(i, slice):
@@ -175,14 +171,8 @@ class PackedNames(Sequence[str]):
     def find(self, name: str) -> int | None:
         """The number of `name`, or None."""
         wanted = name.encode("utf-8", "surrogatepass")
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self._bytes(middle) < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return low if low < len(self) and self._bytes(low) == wanted else None
+        number = bisect_left(range(len(self)), wanted, key=self._bytes)
+        return number if number < len(self) and self._bytes(number) == wanted else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +181,11 @@ class Found:
 
     rows: NDArray[np.intp]
     counts: NDArray[np.int64]
+
+    def count(self, row: int) -> int:
+        """How often the word stands in `row`."""
+        at = int(self.rows.searchsorted(row))
+        return int(self.counts[at]) if at < len(self.rows) and self.rows[at] == row else 0
 
 
 def find(postings: Postings, variants: Sequence[str], live: NDArray[np.bool_] | None) -> Found:

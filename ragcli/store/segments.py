@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
@@ -61,6 +60,8 @@ def write_segment(
     a name is never used twice. Raises OSError when the disk is full or read-only; then
     nothing but an unfinished folder is left, which `sweep` removes.
     """
+    import secrets
+
     import numpy as np
 
     folder.mkdir(exist_ok=True)

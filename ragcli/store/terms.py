@@ -63,9 +63,13 @@ def _surface() -> re.Pattern[str]:
     return re.compile(rf"\w+(?:(?:[{_marks()}]+|[.\-'’‘‐‑](?=\w))\w*)*")
 
 
+@lru_cache(maxsize=1)
+def _unspaced() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """One character of unspaced script; a run of it or of anything else. 7 ms to compile."""
+    return re.compile(rf"[{_UNSPACED}]"), re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+
+
 _ASCII_SURFACE = re.compile(r"[A-Za-z0-9_]+(?:[.\-'][A-Za-z0-9_]+)*")
-_RUNS = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
-_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _APOSTROPHE = re.compile("['’‘]")
 _PART = re.compile(r"[._\-‐‑]+")
 _CAMEL = re.compile(r"(?<=[a-zß-öø-ÿ0-9])(?=[A-ZÀ-ÖØ-Þ])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -126,11 +130,12 @@ def expand(surface: str, language: str = DEFAULT, *, singles: bool = True) -> li
             return [_stemmer(language)(surface.lower()[:_MAX_TERM])]
         return _expand_spaced(surface, language)
     surface = unicodedata.normalize("NFKC", surface)
-    if not _IS_UNSPACED.search(surface):
+    unspaced, runs = _unspaced()
+    if not unspaced.search(surface):
         return _expand_spaced(surface, language)
     found: list[str] = []
-    for run in _RUNS.findall(surface):
-        if _IS_UNSPACED.match(run):
+    for run in runs.findall(surface):
+        if unspaced.match(run):
             found += map(str.__add__, run, run[1:])
             if singles or len(run) == 1:
                 found += run

@@ -1,0 +1,40 @@
+"""The `.rag` folder itself: what it is called, what lies in it, whether it is ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragcli.errors import IndexForeign
+from ragcli.store.catalog import FILE
+from ragcli.store.lock import FILE as LOCK
+
+FOLDER = ".rag"
+SEGMENTS = "segments"
+
+_CACHE_TAG = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is an index made by ragcli.\n"
+)
+_OURS = {FILE, f"{FILE}-wal", f"{FILE}-shm", LOCK, SEGMENTS, ".gitignore", "CACHEDIR.TAG"}
+
+
+def prepare(folder: Path) -> None:
+    """Make the `.rag` folder, or see that it is ours.
+
+    Raises IndexForeign where something else lies there, OSError where it cannot be made.
+    """
+    if folder.exists() and not (folder / FILE).exists():
+        strangers = (
+            sorted(entry.name for entry in folder.iterdir() if entry.name not in _OURS)
+            if folder.is_dir()
+            else [folder.name]
+        )
+        if strangers:
+            raise IndexForeign(
+                f"{folder} is not a ragcli index: it holds {strangers[0]}",
+                f"name another place: --index DIR (say --index {folder / FOLDER})",
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SEGMENTS).mkdir(exist_ok=True)
+    for name, text in ((".gitignore", "*\n"), ("CACHEDIR.TAG", _CACHE_TAG)):
+        if not (folder / name).exists():
+            (folder / name).write_text(text, encoding="ascii")

@@ -1,0 +1,74 @@
+"""Segments into one: which, and with what in it. Reads segments, writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ragcli.store.batch import SegmentContent
+
+if TYPE_CHECKING:
+    from ragcli.store.index import OpenSegment
+
+MERGE_AT = 8
+"""So many segments of like size become one."""
+
+SMALL = 60_000
+"""Rows up to which a segment with dead rows is written anew at once, so that deleted words
+leave the disk with the run that saw them go; a larger one waits until a tenth is dead."""
+
+
+def choose_merge(segments: Sequence[tuple[int, int, bool]]) -> list[int]:
+    """Which of `segments`, each (rows, live rows, has vectors), to make into one; [] for none.
+
+    Segments with vectors and without are never mixed, nor are sizes: a level is a power of
+    `MERGE_AT` rows, and a full level becomes one segment of the next.
+    """
+    for i, (rows, live, _) in enumerate(segments):
+        if live < rows and (rows <= SMALL or live < 0.9 * rows):
+            return [i]
+    levels: dict[tuple[int, bool], list[int]] = {}
+    for i, (rows, _, encoded) in enumerate(segments):
+        level, bound = 0, 512
+        while rows > bound:
+            level, bound = level + 1, bound * MERGE_AT
+        levels.setdefault((level, encoded), []).append(i)
+    return next((group for group in levels.values() if len(group) >= MERGE_AT), [])
+
+
+def merge(opened: Sequence[OpenSegment]) -> SegmentContent:
+    """The live rows of `opened`, which all have vectors or all have none, by chunk id."""
+    import numpy as np
+
+    from ragcli.store.lexical import combine, drop_rows
+
+    kept = [
+        np.arange(segment.rows) if segment.live is None else np.flatnonzero(segment.live)
+        for segment in opened
+    ]
+    chunks = np.concatenate([s.chunks[rows] for s, rows in zip(opened, kept, strict=True)])
+    order = np.argsort(chunks)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    targets, start = [], 0
+    for segment, rows in zip(opened, kept, strict=True):
+        target = np.full(segment.rows, -1, np.int64)
+        target[rows] = place[start : start + len(rows)]
+        start += len(rows)
+        targets.append(target)
+    documents = [s.documents[rows] for s, rows in zip(opened, kept, strict=True)]
+    codes = [
+        segment.vectors.codes(rows)
+        for segment, rows in zip(opened, kept, strict=True)
+        if segment.vectors is not None
+    ]
+    if len(opened) == 1:
+        postings = drop_rows(opened[0].postings, kept[0])
+    else:
+        postings = combine([segment.postings for segment in opened], targets, len(chunks))
+    return SegmentContent(
+        postings,
+        chunks[order],
+        np.concatenate(documents)[order],
+        np.concatenate(codes)[order] if codes else None,
+    )
