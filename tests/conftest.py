@@ -27,9 +27,11 @@ def write_files(root: Path, files: Mapping[str, str]) -> None:
         (root / name).write_text(text, encoding="utf-8")
 
 
-def build(location: Path, *paths: Path, lazy: bool = False, **changes: object) -> IndexReport:
+def build(
+    location: Path, *paths: Path, lazy: bool = False, full: bool = False, **changes: object
+) -> IndexReport:
     """Index `paths` (none: what is remembered) into `location`."""
-    return index_folder(location, paths, changes, lazy=lazy)
+    return index_folder(location, paths, changes, lazy=lazy, full=full)
 
 
 def answers(

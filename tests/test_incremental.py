@@ -77,7 +77,7 @@ def test_incremental_equals_rebuilt(
     monkeypatch.setattr(merging, "SMALL", 0 if merge_at == 8 else merging.SMALL)
     with TemporaryDirectory() as folder:
         root = Path(folder) / "docs"
-        root.mkdir()
+        write_files(root, {"keep.txt": "An index whose root is empty is asked about first."})
         grown, fresh = Path(folder) / "grown", Path(folder) / "fresh"
         build(grown, root, chunk=chunk)
         for step in [*sequence, ("index", "", "")]:

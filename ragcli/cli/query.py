@@ -4,6 +4,7 @@ The prompt is the result and goes to stdout; the table is for people and goes to
 it is all that was asked for. Searching is `ragcli.retrieval`'s, the prompt `ragcli.generation`'s.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -205,6 +206,9 @@ def _searching(k: int, location: Path | None) -> Iterator[tuple[Search, "Index |
     if k == 0:
         yield _closed_book, None
         return
+    # OpenBLAS starts a thread for each core as it is loaded and lets it spin: 60 ms, for one
+    # small product.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from ragcli.retrieval.retriever import Retriever
     from ragcli.store.index import Index, locate
 

@@ -23,8 +23,9 @@ class Encoder(Protocol):
     on its text alone; the vector of a row is the row weighted per column (by idf where
     `weighted`, else by ones) and, where `normalise`, divided by its L2 norm. `encode_query`
     gives the question before weighting, float64 (dim,). `dense_weight` is the dense share of
-    the hybrid mix that was measured best for this encoder. `fingerprint` names everything that
-    shaped the rows. `window` and `spans` count in the encoder's own tokens.
+    the hybrid mix that was measured best for this encoder. `words_only`: it knows words and no
+    meaning. `fingerprint` names everything that shaped the rows. `window` and `spans` count in
+    the encoder's own tokens.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Encoder(Protocol):
     weighted: bool
     normalise: bool
     dense_weight: float
+    words_only: bool
 
     @property
     def fingerprint(self) -> str:

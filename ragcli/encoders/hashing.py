@@ -46,6 +46,9 @@ class HashingEncoder:
     """Its vectors are weighted by the corpus' idf."""
 
     dense_weight = 0.2
+    words_only = True
+    """It knows no meaning: a passage that shares no word with the question is near it only where
+    words share a bucket."""
 
     def __init__(self, dim: int = 1024, *, normalise: bool = True) -> None:
         self.dim = dim

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragcli.errors import UsageError
+from ragcli.errors import IndexDamaged, UsageError
 from ragcli.records import IndexReport, Progress
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["index_folder"]
 
+MOST_DIMENSIONS = 65_536
 LOCK_WAIT = 10.0
 """Seconds that a second writer waits before it is told."""
 
@@ -54,8 +55,14 @@ def index_folder(
             raise UsageError(f"{path} does not exist", "name a folder or a file to index")
     if dry_run:
         return dry(location, paths, changes or {}, full=full)
-    with Run(location, paths, changes or {}, workers=workers, progress=progress) as run:
-        return run.index(lazy=lazy, full=full)
+    for verify in (full, True):
+        try:
+            with Run(location, paths, changes or {}, workers=workers, progress=progress) as run:
+                return run.index(lazy=lazy, full=full, verify=verify)
+        except IndexDamaged:
+            if verify:
+                raise
+    raise AssertionError("unreachable")
 
 
 def check(settings: Settings) -> None:
@@ -63,5 +70,7 @@ def check(settings: Settings) -> None:
     from ragcli.corpus.chunking import parse_chunking
     from ragcli.encoders import open_encoder
 
+    if settings.dim > MOST_DIMENSIONS:
+        raise UsageError(f"--dim {settings.dim} is more than {MOST_DIMENSIONS}", "use --dim 1024")
     parse_chunking(settings.chunk)
     open_encoder(settings)

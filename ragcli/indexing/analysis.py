@@ -147,6 +147,7 @@ class Analysis:
     ) -> Iterator[tuple[NewDocument, ...]]:
         """The documents of a file, cut after every SLICE characters; fills `problems`."""
         found: list[NewDocument] = []
+        empty: list[str] = []
         size = 0
         for document in iter_documents(source):
             clean = _without_surrogates(document)
@@ -161,6 +162,12 @@ class Analysis:
                     yield (*found, NewDocument(shell, language, pieces))
                     found, pieces, size = [], [], 0
             found.append(NewDocument(shell, language, pieces))
+            if clean.record is not None and not clean.text.strip():
+                empty.append(clean.record)
+        if empty:
+            problems.append(
+                ("empty", f"{len(empty)} without text among the records, first {empty[0]}", None)
+            )
         yield tuple(found)
 
 

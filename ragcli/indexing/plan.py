@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
 from ragcli.corpus.readers import BINARY_SUFFIXES, effective_suffix
 from ragcli.corpus.walk import Found, LeftOut
-from ragcli.errors import UnreadableFile
+from ragcli.errors import UnreadableFile, UsageError
 from ragcli.indexing.analysis import FileTask, read_bytes
 from ragcli.store.batch import FileState
 from ragcli.store.catalog import Catalog, decode_path
 
-_UNREADABLE = ("permission denied", "vanished", "path too long", "cannot be read")
+_UNREADABLE = ("permission denied", "path too long", "cannot be read")
 _TICK_NS = 100_000_000
 _COARSE_TICK_NS = 2_000_000_000
 _SECOND_NS = 1_000_000_000
@@ -92,58 +92,101 @@ def make_plan(
 ) -> Plan:
     """Compare a walk with `known` (which is emptied).
 
+    Raises UsageError where files were and nothing at all is now, unless `full`.
+
     A file whose chunks were shaped by another `reading` is read again, with `full` every file.
     """
     plan = Plan()
     fresh: list[Found] = []
     for number, item in enumerate(items, 1):
-        if isinstance(item, LeftOut):
-            if item.reason in _UNREADABLE:
-                plan.unreadable.append(item)
-                known.pop(item.path, None)
-            else:
-                plan.left_out[item.reason] += 1
-            continue
         if number % 1000 == 0:
             seen(number)
-        if effective_suffix(item.path) in BINARY_SUFFIXES:
+        if isinstance(item, LeftOut):
+            _leave_out(plan, item, known)
+        elif effective_suffix(item.path) in BINARY_SUFFIXES:
             plan.left_out["binary"] += 1
-            continue
-        row = known.pop(item.path, None)
-        if row is None:
+        elif (row := known.pop(item.path, None)) is None:
             fresh.append(item)
-        elif full or row.reading != reading or row.state == "failed":
-            plan.read.append(_task(item, root, None))
-        elif not is_unchanged(item, row):
-            plan.read.append(_task(item, root, row.digest))
-        elif row.state == "skipped":
-            plan.left_out[row.reason or "skipped"] += 1
         else:
-            plan.unchanged += 1
-    _find_moves(plan, fresh, known, root)
+            _compare(plan, item, row, root, again=full or row.reading != reading)
+    stayed = {path: row for path, row in known.items() if row.reading == reading and not full}
+    for path, state in _moves(plan, fresh, stayed, root):
+        plan.moved.append((known.pop(path).id, state))
+    if not full:
+        _refuse_an_empty_root(plan, known, root)
     plan.removed += [(row.id, path) for path, row in known.items()]
     return plan
+
+
+def _leave_out(plan: Plan, item: LeftOut, known: dict[str, Known]) -> None:
+    if item.reason in _UNREADABLE:
+        plan.unreadable.append(item)
+        known.pop(item.path, None)
+    else:
+        plan.left_out[item.reason] += 1
+
+
+def _compare(plan: Plan, item: Found, row: Known, root: Path, *, again: bool) -> None:
+    """A file that the catalogue has: `again` reads it whatever its stat says."""
+    if again or row.state == "failed":
+        plan.read.append(_task(item, root, None))
+    elif not is_unchanged(item, row):
+        plan.read.append(_task(item, root, row.digest))
+    elif row.state == "skipped":
+        plan.left_out[row.reason or "skipped"] += 1
+    else:
+        plan.unchanged += 1
+
+
+def _refuse_an_empty_root(plan: Plan, gone: dict[str, Known], root: Path) -> None:
+    indexed = sum(row.state == "indexed" for row in gone.values())
+    if indexed and not (plan.read or plan.moved or plan.unchanged or plan.left_out):
+        raise UsageError(
+            f"{root} is empty, and the index has {indexed} files of it",
+            "if it is not mounted, mount it; to forget the files: ragcli index --full",
+        )
 
 
 def _task(item: Found, root: Path, digest: bytes | None) -> FileTask:
     return FileTask(item.path, os.path.join(root, item.path), item.size, digest)
 
 
-def _find_moves(plan: Plan, fresh: list[Found], gone: dict[str, Known], root: Path) -> None:
-    """A new path with the content of one that is gone is a move, if its reader is the same."""
-    sizes = {row.size for row in gone.values() if row.state == "indexed"}
-    by_content = {
-        (row.size, row.digest, effective_suffix(path)): path
-        for path, row in sorted(gone.items(), reverse=True)
-        if row.state == "indexed"
-    }
+def _moves(
+    plan: Plan, fresh: list[Found], known: dict[str, Known], root: Path
+) -> Iterator[tuple[str, FileState]]:
+    """(old path, state under the new one) of files that have only another name; the rest of
+    `fresh` is to be read.
+    """
+    gone = _by_size_and_kind(item for item in known.items() if item[1].state == "indexed")
     for item in fresh:
-        state = _same_content(item, root) if item.size in sizes else None
-        old = state and by_content.get((state.size, state.digest, effective_suffix(item.path)))
-        if state is None or old is None or old not in gone:
+        moved = _move(item, gone, root)
+        if moved is None:
             plan.read.append(_task(item, root, None))
         else:
-            plan.moved.append((gone.pop(old).id, state))
+            yield moved
+
+
+_Gone = dict[tuple[int, str], dict[str, Known]]
+
+
+def _by_size_and_kind(rows: Iterable[tuple[str, Known]]) -> _Gone:
+    gone: _Gone = {}
+    for path, row in sorted(rows, key=lambda item: item[0]):
+        gone.setdefault((row.size, effective_suffix(path)), {})[path] = row
+    return gone
+
+
+def _move(item: Found, gone: _Gone, root: Path) -> tuple[str, FileState] | None:
+    """The path of which `item` is the new name: same content, same reader. Taken out of `gone`."""
+    alike = gone.get((item.size, effective_suffix(item.path)))
+    state = _same_content(item, root) if alike else None
+    if not alike or state is None:
+        return None
+    for path, row in alike.items():
+        if row.digest == state.digest:
+            del alike[path]
+            return path, state
+    return None
 
 
 def _same_content(item: Found, root: Path) -> FileState | None:

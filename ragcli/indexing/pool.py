@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -72,10 +72,12 @@ class _Child:
         finally:
             timer.cancel()
 
-    def close(self, *, at_once: bool = False) -> None:
-        """End the process and wait for it."""
-        if at_once:
-            self._process.kill()
+    def kill(self) -> None:
+        """End the process at once; what it was asked is then answered with `crashed`."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """Let the process end, as it does when nobody asks it any more, and wait for it."""
         for stream in (self._requests, self._answers):
             try:
                 stream.close()
@@ -92,8 +94,9 @@ class Pool:
         self._vectors = vectors
         self._workers = workers
         self._stopped = threading.Event()
+        self._children: set[_Child] = set()
 
-    def run(self, tasks: Sequence[Sequence[FileTask]]) -> Iterator[Analysed]:
+    def run(self, tasks: Sequence[Sequence[FileTask]]) -> Generator[Analysed, None, None]:
         """The outcomes of each task, in the order in which they are ready."""
         todo = deque(tasks)
         done: queue.Queue[Analysed | BaseException | None] = queue.Queue(_WAITING)
@@ -119,6 +122,8 @@ class Pool:
                     yield answer
         finally:
             self._stopped.set()
+            for child in tuple(self._children):
+                child.kill()
             while any(thread.is_alive() for thread in threads):
                 try:
                     done.get(timeout=0.05)
@@ -138,17 +143,22 @@ class Pool:
                     files = take()
                 except IndexError:
                     break
-                child = child or _Child(self._settings, self._vectors)
+                if child is None:
+                    child = _Child(self._settings, self._vectors)
+                    self._children.add(child)
                 ended, unfinished = self._ask(child, files, done)
-                if ended != DONE:
-                    child.close(at_once=True)
+                if ended != DONE and not self._stopped.is_set():
+                    self._children.discard(child)
+                    child.kill()
+                    child.close()
                     child = None
                     self._blame(unfinished, ended, todo, done)
         except BaseException as error:  # noqa: BLE001 - handed to the thread that reads `done`
             done.put(error)
         finally:
             if child is not None:
-                child.close(at_once=self._stopped.is_set())
+                self._children.discard(child)
+                child.close()
             done.put(None)
 
     def _ask(

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 _BLOCK = 4096
 
 
-def rebuild_lost(writer: Writer) -> int:
+def rebuild_lost(writer: Writer, *, verify: bool) -> int:
     """Make the segments that are missing or damaged again; returns how many chunks it took.
 
-    Looks only at lengths and manifests, so that a sound index costs a few stats.
+    Without `verify` looks at lengths and manifests only, so that a sound index costs a few stats.
     """
     lost = False
     for name, checksum, vectors, vectors_checksum in writer.catalog.connection.execute(
         "SELECT name, checksum, vectors, vectors_checksum FROM segments"
     ).fetchall():
         try:
-            Segment(writer.segments, name, checksum)
+            _check(writer, name, checksum, verify=verify)
         except IndexDamaged:
             writer.forget_segment(name)
             lost = True
             continue
         try:
             if vectors:
-                Segment(writer.segments, vectors, vectors_checksum)
+                _check(writer, vectors, vectors_checksum, verify=verify)
         except IndexDamaged:
             writer.forget_vectors(name)
     if not lost:
@@ -52,6 +52,12 @@ def rebuild_lost(writer: Writer) -> int:
         )
         writer.batch.add([(chunk, document) for chunk, document, _, _ in rows], postings, None)
     return len(missing)
+
+
+def _check(writer: Writer, name: str, checksum: str, *, verify: bool) -> None:
+    segment = Segment(writer.segments, name, checksum)
+    if verify:
+        segment.verify()
 
 
 def encode_pending(writer: Writer, settings: Settings) -> Iterator[tuple[int, int]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import signal
 import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -43,6 +45,7 @@ INLINE_BYTES = 512 * 1024
 FILE_BYTES = 2000
 """What opening a file weighs beside reading it."""
 
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 COMMIT_SECONDS = 10.0
 COMMIT_BYTES = 48 * 1024 * 1024
 
@@ -99,8 +102,10 @@ class Run:
         if self._signals is not None:
             signal.signal(signal.SIGINT, self._signals)
         try:
-            if error is not None and not isinstance(error, sqlite3.Error):
+            if error is not None:
                 self._writer.abandon()
+                with contextlib.suppress(sqlite3.Error):  # the first error is the one to tell
+                    self._catalog.checkpoint()
             self._catalog.close()
         finally:
             self._lock.__exit__(None, None, None)
@@ -115,14 +120,14 @@ class Run:
             raise KeyboardInterrupt
         self._interrupted.set()
 
-    def index(self, *, lazy: bool, full: bool) -> IndexReport:
-        """Do all of it and tell what was done."""
+    def index(self, *, lazy: bool, full: bool, verify: bool) -> IndexReport:
+        """Do all of it and tell what was done; `verify`: hold each segment to its checksums."""
         catalog, writer = self._catalog, self._writer
         settings = replace(read_settings(catalog), **self._changes)
         check(settings)
         self._reading = reading_of(settings)
         root, starts = scope(self._paths) if self._paths else remembered(catalog, self._location)
-        self._heal()
+        self._heal(verify=verify)
         plan = self._plan(root, starts, settings, full=full)
         self._remember(settings, root, starts)
         self._apply_known(plan)
@@ -177,8 +182,8 @@ class Run:
         for item in plan.unreadable:
             self._counts["failed"] += 1
             state = FileState(item.path, "failed", 0, 0, 0, 0, None, item.reason, self._reading)
-            self._writer.put_file(state).finish([("permission", item.reason, None)])
-        self._writer.commit()
+            kind = "permission" if item.reason == "permission denied" else "unreadable"
+            self._writer.put_file(state).finish([(kind, item.reason, None)])
 
     def _read(
         self, files: Sequence[FileTask], settings: Settings, *, vectors: bool, reuse: bool
@@ -186,34 +191,36 @@ class Run:
         total = sum(file.size for file in files)
         done = files_done = waiting = 0
         committed = time.monotonic()
-        for analysed in self._analysed(files, settings, vectors=vectors):
-            self._put(analysed, reuse=reuse)
-            whole = [outcome for outcome in analysed.outcomes if not outcome.more]
-            size = sum(outcome.size for outcome in whole)
-            done, waiting = done + size, waiting + size
-            files_done += len(whole)
-            self._progress(
-                Progress(
-                    "read",
-                    files_done,
-                    len(files),
-                    done,
-                    total,
-                    len(self._writer.batch.chunks),
-                    analysed.outcomes[-1].path,
+        # Closed here, not when it is collected: an interrupt in a finalizer would be lost.
+        with contextlib.closing(self._analysed(files, settings, vectors=vectors)) as stream:
+            for analysed in stream:
+                self._put(analysed, reuse=reuse)
+                whole = [outcome for outcome in analysed.outcomes if not outcome.more]
+                size = sum(outcome.size for outcome in whole)
+                done, waiting = done + size, waiting + size
+                files_done += len(whole)
+                self._progress(
+                    Progress(
+                        "read",
+                        files_done,
+                        len(files),
+                        done,
+                        total,
+                        len(self._writer.batch.chunks),
+                        analysed.outcomes[-1].path,
+                    )
                 )
-            )
-            due = waiting >= COMMIT_BYTES or time.monotonic() - committed >= COMMIT_SECONDS
-            if due and not self._half:
-                self._writer.commit()
-                committed, waiting = time.monotonic(), 0
-            if self._interrupted.is_set() and not self._half:
-                break
+                due = waiting >= COMMIT_BYTES or time.monotonic() - committed >= COMMIT_SECONDS
+                if due and not self._half:
+                    self._writer.commit()
+                    committed, waiting = time.monotonic(), 0
+                if self._interrupted.is_set() and not self._half:
+                    break
         self._writer.commit()
 
     def _analysed(
         self, files: Sequence[FileTask], settings: Settings, *, vectors: bool
-    ) -> Iterable[Analysed]:
+    ) -> Generator[Analysed, None, None]:
         """Outcomes in this process for a little plain text, else from children."""
         plain = sum(file.size for file in files if is_plain(file.path))
         tasks = list(make_tasks(files, min(TASK_BYTES, plain // (TASKS_A_WORKER * self._workers))))
@@ -261,11 +268,11 @@ class Run:
             outcome.read_ns, outcome.digest, outcome.reason, self._reading,
         )  # fmt: skip
 
-    def _heal(self) -> None:
+    def _heal(self, *, verify: bool) -> None:
         """Make lost or damaged segments again from the text in the catalogue."""
         from ragcli.indexing.rebuild import rebuild_lost
 
-        rebuild_lost(self._writer)
+        rebuild_lost(self._writer, verify=verify)
         self._writer.commit()
 
     def _encode(self, settings: Settings) -> None:
@@ -359,7 +366,10 @@ def _processors() -> Sequence[int]:
 
 def _unwritable(location: Path, error: Exception) -> IndexUnavailable:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    full = getattr(error, "errno", None) in _FULL or "full" in str(error)
     return IndexUnavailable(
         f"{location} cannot be written: {reason}",
-        "free some space or name another place: --index DIR",
+        "free some space, or name another place: --index DIR"
+        if full
+        else "see that you may write there, or name another place: --index DIR",
     )

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 DEPTH = 100
 """Each retriever is scaled over its own best so many."""
 
+RRF_DEPTH = 1000
+"""Reciprocal ranks count to here, whatever k is, so that k never changes the order."""
+
 RRF_K = 60
 """Cormack, Clarke & Büttcher 2009."""
 

@@ -1,6 +1,7 @@
 """The read path: a question to ranked, explained hits.
 
-Owns candidates, fusion, order (score down, then path and offset up), the cut at k. Scores come
+Owns candidates, fusion, the cut at k and the order: score down; where fused scores are equal
+(both retrievers' tails are 0) lexical score down; then path and offset up. Scores come
 from `legs`, text and places from `store.index`. Prints nothing, writes nothing.
 """
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from ragcli.encoders import Encoder, open_encoder
 from ragcli.errors import UsageError
 from ragcli.records import Hit, Leg, SearchRequest, SearchResult
-from ragcli.retrieval.fusion import DEPTH, Scores, mix, reciprocal_rank, scale, softmax
+from ragcli.retrieval.fusion import DEPTH, RRF_DEPTH, Scores, mix, reciprocal_rank, scale, softmax
 from ragcli.retrieval.legs import Allowed, DenseLeg, LexicalLeg, Row
 from ragcli.retrieval.question import parse_question
 from ragcli.store.index import Index, OpenSegment, StoredChunk
@@ -59,6 +60,7 @@ class Retriever:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._encoder: Encoder | None = open_encoder(index.settings)
+        self._words_only = self._encoder is not None and self._encoder.words_only
         self._languages = index.languages()
 
     def search(self, request: SearchRequest) -> SearchResult:
@@ -78,7 +80,7 @@ class Retriever:
         lexical = None if mode == "dense" else LexicalLeg(segments, words)
         if lexical:
             clock.mark("lexical")
-        depth = max(DEPTH, request.k)
+        depth = max(DEPTH if request.fusion == "mix" else RRF_DEPTH, request.k)
         ranked: list[_Candidate] = []
         dense: DenseLeg | None = None
         while True:
@@ -135,6 +137,8 @@ class Retriever:
     def _allowed(self, segments: Sequence[OpenSegment], globs: Sequence[str]) -> Allowed:
         if not globs:
             return [None] * len(segments)
+        if not all(glob.strip() for glob in globs):
+            raise UsageError("--path is empty", "leave it out, or name files: --path 'docs/*.md'")
         documents = self._index.documents_at(globs)
         return [np.isin(segment.documents, documents) for segment in segments]
 
@@ -152,6 +156,8 @@ class Retriever:
         legs = [leg.best(allowed, depth) for leg in (lexical,) if leg]
         legs += [leg.best() for leg in (dense,) if leg]
         rows = list(dict.fromkeys(row for best in legs for row, _ in best))
+        if lexical and dense and self._words_only:
+            rows = [row for row in rows if lexical.score(row) > 0]
         if not rows:
             return []
         by_word = np.array([lexical.score(row) if lexical else 0.0 for row in rows])
@@ -181,7 +187,7 @@ class Retriever:
         ]
 
     def _cut(self, ranked: list[_Candidate], request: SearchRequest) -> list[_Candidate]:
-        """The first k, equal scores by path and offset, at most so many of one file or record."""
+        """The first k in order, at most so many of one file or record."""
         if request.max_per_file is None and len(ranked) > request.k > 0:
             least = ranked[request.k - 1].score
             ranked = [candidate for candidate in ranked if candidate.score >= least]
@@ -267,9 +273,12 @@ def _lowest(best: Sequence[tuple[Row, float]], population: int) -> float:
 
 
 def _ranks(best: Sequence[tuple[Row, float]], rows: Sequence[Row]) -> NDArray[np.int64]:
-    """Rank from 1 of each of `rows` in one retriever, equal scores sharing one; 0 unranked."""
+    """Rank from 1 to RRF_DEPTH of each of `rows` in one retriever, shared by equals; 0 below."""
     ranks: dict[Row, int] = {}
     for place, (row, score) in enumerate(best, 1):
         tied = place > 1 and best[place - 2][1] == score
         ranks[row] = ranks[best[place - 2][0]] if tied else place
+        if ranks[row] > RRF_DEPTH:
+            del ranks[row]
+            break
     return np.array([ranks.get(row, 0) for row in rows], np.int64)

@@ -19,6 +19,9 @@ FILE = "catalog.sqlite"
 APPLICATION_ID = 0x52414743
 FORMAT = 1
 
+_WAIT_MS = 30_000
+_CHECKPOINT_WAIT_MS = 100
+
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -60,7 +63,7 @@ def _connect(path: Path, *, read_only: bool, immutable: bool = False) -> sqlite3
     connection = sqlite3.connect(
         path.absolute().as_uri() + query + ("&immutable=1" if immutable else ""),
         uri=True,
-        timeout=30.0,
+        timeout=_WAIT_MS / 1000,
         isolation_level=None,
         check_same_thread=False,
     )
@@ -80,6 +83,13 @@ def _identity(connection: sqlite3.Connection, folder: Path) -> None:
             f"{folder} has format {version}, this ragcli reads format {FORMAT}",
             f"remove the folder {folder} and run ragcli index again",
         )
+
+
+def _not_ours(path: Path, error: sqlite3.Error) -> IndexForeign:
+    return IndexForeign(
+        f"{path} is not a ragcli catalogue, or a broken one: {error}",
+        f"if it was yours, remove the folder {path.parent} and index again; else --index DIR",
+    )
 
 
 def _is_bare(connection: sqlite3.Connection) -> bool:
@@ -134,13 +144,30 @@ class Catalog:
             raise
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise IndexForeign(
-                f"{path} is not a ragcli catalogue: {error}", "name another folder: --index DIR"
-            ) from error
+            raise _not_ours(path, error) from error
         except IndexUnavailable:
             connection.close()
             raise
         return cls(connection, folder)
+
+    @staticmethod
+    def check_identity(folder: Path) -> None:
+        """Raises IndexForeign where a catalogue file is there and not ours; touches nothing."""
+        path = folder / FILE
+        if not _size(path):
+            return
+        try:
+            connection = _connect(path, read_only=True, immutable=True)
+        except sqlite3.Error as error:
+            raise _not_ours(path, error) from error
+        try:
+            _identity(connection, folder)
+        except IndexNotFound:
+            return  # a first run was killed over it, or its commit still waits in the log
+        except sqlite3.Error as error:
+            raise _not_ours(path, error) from error
+        finally:
+            connection.close()
 
     @classmethod
     def open_write(cls, folder: Path) -> Catalog:
@@ -169,9 +196,7 @@ class Catalog:
             raise
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise IndexForeign(
-                f"{path} is not a ragcli catalogue: {error}", "name another folder: --index DIR"
-            ) from error
+            raise _not_ours(path, error) from error
         except IndexUnavailable:
             connection.close()
             raise
@@ -194,8 +219,13 @@ class Catalog:
             self.connection.execute("ROLLBACK")
 
     def checkpoint(self) -> None:
-        """Fold the log into the file, so that the file alone is whole and old text is gone."""
+        """Fold the log into the file, so that the file alone is whole and old text is gone.
+
+        Where a reader still looks at an older state it is left for the next run.
+        """
+        self.connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}").fetchall()
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self.connection.execute(f"PRAGMA busy_timeout = {_WAIT_MS}").fetchall()
 
     def get(self, key: str, default: object = None) -> object:
         """A value of `meta`."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragcli.errors import IndexForeign
-from ragcli.store.catalog import FILE
+from ragcli.store.catalog import FILE, Catalog
 from ragcli.store.lock import FILE as LOCK
 
 FOLDER = ".rag"
 SEGMENTS = "segments"
+_ELSEWHERE = "name another place: --index DIR"
 
 _CACHE_TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is an index made by ragcli.\n"
@@ -22,16 +23,15 @@ def prepare(folder: Path) -> None:
 
     Raises IndexForeign where something else lies there, OSError where it cannot be made.
     """
-    if folder.exists() and not (folder / FILE).exists():
-        strangers = (
-            sorted(entry.name for entry in folder.iterdir() if entry.name not in _OURS)
-            if folder.is_dir()
-            else [folder.name]
-        )
+    if folder.exists() and not folder.is_dir():
+        raise IndexForeign(f"{folder} is a file, not a ragcli index", _ELSEWHERE)
+    if (folder / FILE).exists():
+        Catalog.check_identity(folder)
+    elif folder.exists():
+        strangers = sorted(entry.name for entry in folder.iterdir() if entry.name not in _OURS)
         if strangers:
             raise IndexForeign(
-                f"{folder} is not a ragcli index: it holds {strangers[0]}",
-                f"name another place: --index DIR (say --index {folder / FOLDER})",
+                f"{folder} is not a ragcli index: it holds {strangers[0]}", _ELSEWHERE
             )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SEGMENTS).mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragcli.errors import IndexDamaged, IndexNotFound
+from ragcli.errors import IndexDamaged, IndexNotFound, IndexUnavailable
 from ragcli.records import Chunk, Settings
 from ragcli.store.catalog import FILE, Catalog, damaged, decode_path
 from ragcli.store.folder import FOLDER, SEGMENTS
@@ -38,23 +38,33 @@ _SNAPSHOT_TRIES = 5
 def locate(explicit: Path | None = None, start: Path | None = None) -> Path:
     """The `.rag` folder to use: `explicit`, else RAGCLI_INDEX, else found by walking up.
 
-    Raises IndexNotFound where there is none.
+    Raises IndexNotFound where there is none, IndexUnavailable where one cannot look.
     """
     named = explicit or (
         Path(os.environ["RAGCLI_INDEX"]) if os.environ.get("RAGCLI_INDEX") else None
     )
-    if named is not None:
-        for candidate in (named, named / FOLDER):
-            if (candidate / FILE).is_file():
-                return candidate
-        if named.is_dir() and any(named.iterdir()):
-            return named
-        raise IndexNotFound(f"no index in {named}", f"ragcli index FOLDER --index {named}")
-    here = (start or Path.cwd()).absolute()
-    for folder in (here, *here.parents):
-        if (folder / FOLDER).is_dir():
-            return folder / FOLDER
+    try:
+        if named is not None:
+            return _locate_named(named)
+        here = (start or Path.cwd()).absolute()
+        for folder in (here, *here.parents):
+            if (folder / FOLDER).is_dir():
+                return folder / FOLDER
+    except OSError as error:
+        raise IndexUnavailable(
+            f"{named or 'the working folder'} cannot be looked into: {error.strerror}",
+            "name an index that can be read: --index DIR",
+        ) from error
     raise IndexNotFound("no index here", "ragcli index .")
+
+
+def _locate_named(named: Path) -> Path:
+    for candidate in (named, named / FOLDER):
+        if (candidate / FILE).is_file():
+            return candidate
+    if named.is_dir() and any(named.iterdir()):
+        return named
+    raise IndexNotFound(f"no index in {named}", f"ragcli index FOLDER --index {named}")
 
 
 def read_settings(catalog: Catalog) -> Settings:
@@ -318,15 +328,22 @@ class Index:
         return found
 
     def _select(self, columns: str, ids: Iterable[int]) -> Iterator[Any]:
+        """Rows of the chunks with these ids; raises IndexDamaged where one is not there."""
         wanted = list(ids)
         with self.reading() as connection:
             for start in range(0, len(wanted), 500):
                 some = wanted[start : start + 500]
-                yield from connection.execute(
+                rows = connection.execute(
                     f"SELECT {columns} FROM chunks c JOIN documents d ON d.id = c.document"
                     f" JOIN files f ON f.id = d.file WHERE c.id IN ({','.join('?' * len(some))})",
                     some,
-                )
+                ).fetchall()
+                if len(rows) != len(some):
+                    raise IndexDamaged(
+                        f"a segment of {self.path} names chunks that the catalogue does not have",
+                        "ragcli index --full   (checks every part and makes it again)",
+                    )
+                yield from rows
 
 
 class Place(NamedTuple):

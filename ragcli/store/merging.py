@@ -37,11 +37,18 @@ def choose_merge(segments: Sequence[tuple[int, int, bool]]) -> list[int]:
 
 
 def merge(opened: Sequence[OpenSegment]) -> SegmentContent:
-    """The live rows of `opened`, which all have vectors or all have none, by chunk id."""
+    """The live rows of `opened`, which all have vectors or all have none, by chunk id.
+
+    Raises IndexDamaged rather than carry damage on.
+    """
     import numpy as np
 
     from ragcli.store.lexical import combine, drop_rows
 
+    for segment in opened:
+        segment.segment.verify()
+        if segment.vectors is not None:
+            segment.vectors.segment.verify()
     kept = [
         np.arange(segment.rows) if segment.live is None else np.flatnonzero(segment.live)
         for segment in opened

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 _UNFINISHED = ".unfinished-"
-_HINT = "ragcli index   (rebuilds it from the catalogue)"
+_HINT = "ragcli index --full   (checks every part and makes it again)"
 
 
 def _checksum(path: Path) -> str:
@@ -114,7 +114,7 @@ class Segment:
         path = self.path / f"{key}.npy"
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # what a broken header raises is numpy's business
             raise IndexDamaged(f"{self.name}/{key}.npy of the index: {error}", _HINT) from error
         return np.asarray(array)
 
