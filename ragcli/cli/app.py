@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -159,11 +160,21 @@ def _shown(error: BaseException) -> RagcliError:
     """What the user is told of an error."""
     if isinstance(error, RagcliError):
         return error
+    if isinstance(error, FileNotFoundError) and not _has_working_folder():
+        return UsageError("the working folder is not there any more", "cd to one that is")
     if isinstance(error, KeyboardInterrupt):
         return Interrupted("interrupted", str(error) or "the same command starts again")
     return InternalError(
         f"internal error: {type(error).__name__}: {error}", "--debug shows the traceback"
     )
+
+
+def _has_working_folder() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _kind(error: RagcliError) -> str:

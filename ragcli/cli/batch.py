@@ -49,7 +49,7 @@ def read_batch(file: Path | None) -> list[Asked]:
 def _asked(line: str, number: int) -> Asked:
     try:
         entry = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _bad(number, f"is not JSON: {error}") from error
     if not isinstance(entry, dict):
         raise _bad(number, "is not a JSON object")

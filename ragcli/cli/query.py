@@ -22,7 +22,6 @@ from ragcli.cli.output import (
     counted,
     print_json,
     print_result,
-    replace_surrogates,
     writing,
 )
 from ragcli.errors import NegativeResult, UsageError
@@ -186,7 +185,9 @@ def _question(words: Sequence[str]) -> str:
     if len(words) != 1:
         told = f"{len(words)} words where one question belongs" if words else "no question"
         raise UsageError(told, 'put it in quotes: ragcli query "your question"')
-    text = read_text(None).strip() if words[0] == "-" else replace_surrogates(words[0])
+    # The bytes as given: under LC_ALL=C Python does not take them for UTF-8.
+    given = os.fsencode(words[0]).decode("utf-8", "replace")
+    text = read_text(None).strip() if given == "-" else given
     if not text.strip():
         raise UsageError("the question is empty", 'ragcli query "your question"')
     return text
@@ -306,7 +307,10 @@ def _warn(result: SearchResult, prompt: Prompt, wanted: Wanted, output: Output) 
 def _nothing_found(request: SearchRequest, result: SearchResult, search: Search) -> NegativeResult:
     """Why there is no hit, as well as can be told, and what may help."""
     if not result.chunks:
-        return NegativeResult("nothing found: the index holds no passage", "ragcli index FOLDER")
+        return NegativeResult(
+            "nothing found: the index holds no passage yet",
+            "ragcli index   (if one is at work, wait for its first commit)",
+        )
     if request.paths and search(replace(request, paths=(), k=1)).hits:
         return NegativeResult(
             f"nothing found in files that match {' or '.join(request.paths)}; others have passages",
@@ -319,5 +323,6 @@ def _nothing_found(request: SearchRequest, result: SearchResult, search: Search)
         )
     return NegativeResult(
         "nothing found: no passage has a word of the question",
-        "try other words" + (", or --mode dense" if result.embedded else ""),
+        "try other words"
+        + (", or another --mode" if result.mode == "lexical" and result.embedded else ""),
     )
