@@ -75,6 +75,10 @@ class LexicalLeg:
                 self._matched.append((rows, scores[rows]))
         return self._matched
 
+    def matching(self, allowed: Allowed) -> Allowed:
+        """Per segment the allowed rows that hold a word of the question."""
+        return [_both(scores > 0, may) for scores, may in zip(self.scores, allowed, strict=True)]
+
     def score(self, row: Row) -> float:
         """BM25 of one row."""
         return float(self.scores[row[0]][row[1]])

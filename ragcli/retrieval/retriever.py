@@ -86,7 +86,8 @@ class Retriever:
         while True:
             if mode != "lexical":
                 assert self._encoder is not None
-                dense = DenseLeg(segments, self._encoder, request.question, allowed, depth)
+                reach = lexical.matching(allowed) if lexical and self._words_only else allowed
+                dense = DenseLeg(segments, self._encoder, request.question, reach, depth)
                 clock.mark("dense")
             ranked = self._rank(segments, lexical, dense, allowed, request.fusion, alpha, depth)
             chosen = self._cut(ranked, request)
@@ -156,8 +157,6 @@ class Retriever:
         legs = [leg.best(allowed, depth) for leg in (lexical,) if leg]
         legs += [leg.best() for leg in (dense,) if leg]
         rows = list(dict.fromkeys(row for best in legs for row, _ in best))
-        if lexical and dense and self._words_only:
-            rows = [row for row in rows if lexical.score(row) > 0]
         if not rows:
             return []
         by_word = np.array([lexical.score(row) if lexical else 0.0 for row in rows])

@@ -23,6 +23,7 @@ from ragcli.store.segments import Segment, write_segment
 
 FILE = "vectors.faiss"
 _BLOCK = 8192
+_FEW = 4
 _WORTH_THREADS = 1 << 26
 _SLACK = 1e-4
 """Candidates this close below the k-th in float32 are scored again in float64."""
@@ -87,19 +88,17 @@ class Vectors:
         every = np.asarray(self.segment.array("frequencies"), np.int64)
         return np.asarray(every - np.count_nonzero(self._codes[dead], axis=0))
 
-    def _norms(self, weights: Vector) -> NDArray[np.float32]:
-        """The L2 norm of every weighted row, near enough to choose candidates by."""
+    def _norms(self, weights: Vector, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """The L2 norm of each of `rows`, weighted, near enough to choose candidates by.
+
+        Where many are asked for, all are worked out, and kept for the next question.
+        """
+        if len(rows) < self.rows // _FEW:
+            return _row_norms(self._codes[rows], weights)
         known = self._known_norms
-        if known is not None and np.array_equal(known[0], weights):
-            return known[1]
-        squared = np.square(weights).astype(np.float32)
-        norms = np.empty(self.rows, np.float32)
-        for start in range(0, self.rows, _BLOCK):
-            block = self._codes[start : start + _BLOCK].astype(np.float32)
-            np.square(block, out=block)
-            norms[start : start + _BLOCK] = np.sqrt(block @ squared)
-        self._known_norms = (weights, norms)
-        return norms
+        if known is None or not np.array_equal(known[0], weights):
+            known = self._known_norms = (weights, _row_norms(self._codes, weights))
+        return known[1][rows]
 
     def search(
         self,
@@ -125,7 +124,7 @@ class Vectors:
             kept = allowed[rows]
             rows, scores = rows[kept], scores[kept]
         if normalise:
-            scores = scores / np.maximum(self._norms(weights)[rows], np.finfo(np.float32).tiny)
+            scores = scores / np.maximum(self._norms(weights, rows), np.finfo(np.float32).tiny)
         if len(rows) > k:
             least = np.partition(scores, len(scores) - k)[len(scores) - k]
             rows = rows[scores >= least - _SLACK * abs(float(least))]
@@ -155,6 +154,16 @@ def _threads(size: int) -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(before)
+
+
+def _row_norms(codes: NDArray[Any], weights: Vector) -> NDArray[np.float32]:
+    squared = np.square(weights).astype(np.float32)
+    norms = np.empty(len(codes), np.float32)
+    for start in range(0, len(codes), _BLOCK):
+        block = codes[start : start + _BLOCK].astype(np.float32)
+        np.square(block, out=block)
+        norms[start : start + _BLOCK] = np.sqrt(block @ squared)
+    return norms
 
 
 def _scale(question: Vector, weights: Vector, normalise: bool) -> float:
