@@ -60,7 +60,7 @@ def _marks() -> str:
 @lru_cache(maxsize=1)
 def _surface() -> re.Pattern[str]:
     """Words with their marks, joined by single `. - '` inside."""
-    # The marks come last and behind a cheap test: their class is slow, and most words end at a space.
+    # Marks last and behind a cheap test: their class is slow, and most words end at a space.
     return re.compile(rf"\w+(?:(?:[.\-'’‘‐‑](?=\w)|(?![\0-\u02ff])[{_marks()}]+)\w*)*")
 
 
