@@ -77,7 +77,7 @@ class IndexFolder(options.CommandLine):
         bool | None, _remembered(help="obey .gitignore, .ignore, .ragcliignore [yes]")
     ] = None
     follow: Annotated[
-        bool | None, _remembered(help="follow links that stay inside the folder [no]")
+        bool | None, _remembered(help="follow links that leave the folder too [no]")
     ] = None
     max_file_size: Annotated[
         int | None,
