@@ -126,7 +126,7 @@ class Bm25s:
 
     def search(self, question: str, words: str) -> list[str]:
         """The ids of the best passages, best first."""
-        hits, _ = self._engine.retrieve(self._tokens([words]), k=K, show_progress=False)
+        hits, _ = self._engine.retrieve(self._tokens([question]), k=K, show_progress=False)
         return [hit["id"] for hit in hits[0]]
 
     def _tokens(self, texts: list[str]):
