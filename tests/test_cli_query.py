@@ -281,3 +281,8 @@ def test_an_index_is_found_from_below_by_option_and_by_environment(
     assert ask("port", "-k", "1", "--index", str(folder / ".rag"))[1] == wanted
     monkeypatch.setenv("RAGCLI_INDEX", str(folder / ".rag"))
     assert ask("port", "-k", "1")[1] == wanted
+
+
+def test_half_a_surrogate_pair_is_a_question(capsys) -> None:
+    assert run(["query", "\ud800 harbour", "-k", "0"]) == 0
+    assert "Question: \ufffd harbour" in capsys.readouterr().out

@@ -22,6 +22,7 @@ from ragcli.cli.output import (
     counted,
     print_json,
     print_result,
+    replace_surrogates,
     writing,
 )
 from ragcli.errors import NegativeResult, UsageError
@@ -180,13 +181,20 @@ def _shown(*, explain: bool) -> frozenset[str]:
     return frozenset(("table", "prompt") if terminal or explain else ("prompt",))
 
 
+def _as_given(word: str) -> str:
+    """An argument read as UTF-8: under LC_ALL=C Python itself does not."""
+    try:
+        return os.fsencode(word).decode("utf-8", "replace")
+    except UnicodeEncodeError:  # half a surrogate pair, which no shell can pass
+        return replace_surrogates(word)
+
+
 def _question(words: Sequence[str]) -> str:
     """The question's text, from stdin where it is `-`. Raises UsageError where it is empty."""
     if len(words) != 1:
         told = f"{len(words)} words where one question belongs" if words else "no question"
         raise UsageError(told, 'put it in quotes: ragcli query "your question"')
-    # The bytes as given: under LC_ALL=C Python does not take them for UTF-8.
-    given = os.fsencode(words[0]).decode("utf-8", "replace")
+    given = _as_given(words[0])
     text = read_text(None).strip() if given == "-" else given
     if not text.strip():
         raise UsageError("the question is empty", 'ragcli query "your question"')
