@@ -9,11 +9,18 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragcli.errors import IndexDamaged, IndexForeign, IndexNotFound, IndexUnavailable
+from ragcli.errors import (
+    IndexBusy,
+    IndexDamaged,
+    IndexForeign,
+    IndexNotFound,
+    IndexUnavailable,
+)
 
 FILE = "catalog.sqlite"
 APPLICATION_ID = 0x52414743
@@ -21,6 +28,7 @@ FORMAT = 1
 
 _WAIT_MS = 30_000
 _CHECKPOINT_WAIT_MS = 100
+_RETRY_SECONDS = 0.02
 
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -92,6 +100,10 @@ def _not_ours(path: Path, error: sqlite3.Error) -> IndexForeign:
     )
 
 
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return "locked" in str(error) or "busy" in str(error)
+
+
 def _is_bare(connection: sqlite3.Connection) -> bool:
     """A file that a first run made and was killed over before its first commit."""
     return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -108,29 +120,42 @@ class Catalog:
     def open_read(cls, folder: Path) -> Catalog:
         """Open read-only, also on a read-only medium; begins one consistent view.
 
-        Raises IndexForeign, IndexDamaged or IndexUnavailable.
+        Raises IndexForeign, IndexDamaged, IndexUnavailable or IndexBusy.
         """
         path = folder / FILE
         if not path.is_file():
             raise IndexForeign(
                 f"{folder} holds no ragcli catalogue", "ragcli index FOLDER   (in a new place)"
             )
-        try:
-            catalog = cls._try_read(path, folder, immutable=False)
-        except sqlite3.OperationalError as error:
-            # A catalogue in WAL mode wants to make a -shm file beside it; where it may not,
-            # the file alone is whole as long as no log waits to be folded in.
-            log = path.with_name(f"{FILE}-wal")
-            if _size(log):
-                raise IndexUnavailable(
-                    f"{path} cannot be read here: {error}, and its log is not folded in",
-                    "copy the index to a place where you can write, and run ragcli index",
-                ) from error
+        end = time.monotonic() + _WAIT_MS / 1000
+        while True:
             try:
-                catalog = cls._try_read(path, folder, immutable=True)
-            except sqlite3.Error as second:
-                raise IndexUnavailable(f"{path} cannot be read: {second}") from second
-        return catalog
+                return cls._try_read(path, folder, immutable=False)
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error):
+                    return cls._read_in_place(path, folder, error)
+                if time.monotonic() >= end:
+                    raise IndexBusy(f"{path} is locked by another process", "try again") from error
+            # A writer that ends folds the log in; SQLite does not always wait for that itself.
+            time.sleep(_RETRY_SECONDS)
+
+    @classmethod
+    def _read_in_place(cls, path: Path, folder: Path, error: sqlite3.OperationalError) -> Catalog:
+        """Read a catalogue beside which no -shm file may be made: the file alone, if it is whole.
+
+        It is whole as long as no log waits to be folded in.
+        """
+        if _size(path.with_name(f"{FILE}-wal")):
+            raise IndexUnavailable(
+                f"{path} cannot be read here: {error}, and its log is not folded in",
+                "copy the index to a place where you can write, and run ragcli index",
+            ) from error
+        try:
+            return cls._try_read(path, folder, immutable=True)
+        except sqlite3.Error as second:
+            raise IndexUnavailable(
+                f"{path} cannot be read: {second}", "name an index that can be read: --index DIR"
+            ) from second
 
     @classmethod
     def _try_read(cls, path: Path, folder: Path, *, immutable: bool) -> Catalog:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ragcli.store.segments import Segment
     from ragcli.store.vectors import Vectors
 
-_SNAPSHOT_TRIES = 5
+_SNAPSHOT_TRIES = 20
 
 
 def locate(explicit: Path | None = None, start: Path | None = None) -> Path:
@@ -225,6 +225,7 @@ class Index:
         A writer may sweep a merged segment between our view of the catalogue and the opening
         of its files: then the view is begun anew.
         """
+        vectors = vectors or True in self._segments  # what is open serves, and is one view
         for attempt in range(_SNAPSHOT_TRIES):
             if vectors not in self._segments:
                 try:
