@@ -93,11 +93,24 @@ def _identity(connection: sqlite3.Connection, folder: Path) -> None:
         )
 
 
-def _not_ours(path: Path, error: sqlite3.Error) -> IndexForeign:
+def _not_ours(path: Path, error: BaseException) -> IndexForeign:
     return IndexForeign(
         f"{path} is not a ragcli catalogue, or a broken one: {error}",
         f"if it was yours, remove the folder {path.parent} and index again; else --index DIR",
     )
+
+
+@contextmanager
+def _closed_on_error(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Close the connection where opening fails; a file that is no database is not ours."""
+    try:
+        yield
+    except BaseException as error:
+        connection.close()
+        broken = isinstance(error, sqlite3.DatabaseError)
+        if broken and not isinstance(error, sqlite3.OperationalError):
+            raise _not_ours(path, error) from error
+        raise
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
@@ -160,19 +173,10 @@ class Catalog:
     @classmethod
     def _try_read(cls, path: Path, folder: Path, *, immutable: bool) -> Catalog:
         connection = _connect(path, read_only=True, immutable=immutable)
-        try:
+        with _closed_on_error(connection, path):
             _identity(connection, folder)
             connection.execute("BEGIN")
             connection.execute("SELECT 1 FROM meta LIMIT 1").fetchone()
-        except sqlite3.OperationalError:
-            connection.close()
-            raise
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            raise _not_ours(path, error) from error
-        except IndexUnavailable:
-            connection.close()
-            raise
         return cls(connection, folder)
 
     @staticmethod
@@ -202,7 +206,7 @@ class Catalog:
         """
         path = folder / FILE
         connection = _connect(path, read_only=False)
-        try:
+        with _closed_on_error(connection, path):
             if _is_bare(connection):
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.executescript(
@@ -216,15 +220,6 @@ class Catalog:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA wal_autocheckpoint = 0")
-        except sqlite3.OperationalError:
-            connection.close()
-            raise
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            raise _not_ours(path, error) from error
-        except IndexUnavailable:
-            connection.close()
-            raise
         return cls(connection, folder)
 
     @contextmanager
