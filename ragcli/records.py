@@ -156,7 +156,8 @@ class SearchResult:
     """The hits of one question, and what the index that gave them covers.
 
     `terms` are the question's words after stop words were dropped, in order. `mode` and
-    `alpha` are those really used. `timings_ms` has one entry per step and `total`.
+    `alpha` are those really used. `embedded` chunks had a stored vector, `embedded_now` were
+    given one for this question. `timings_ms` has one entry per step and `total`.
     """
 
     question: str
@@ -169,6 +170,7 @@ class SearchResult:
     embedded: int
     problems: int
     timings_ms: dict[str, float] = field(default_factory=dict)
+    embedded_now: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,11 @@ class IndexReport:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far indexing is: `stage` is `scan`, `read`, `embed` or `merge`."""
+    """How far indexing is: `stage` is `scan`, `read`, `searchable`, `embed` or `merge`.
+
+    `searchable` comes once, when `chunks` can be searched by their words and their vectors are
+    to follow; in `embed`, `chunks` of `chunks_total` have them.
+    """
 
     stage: str
     files_done: int = 0
@@ -227,6 +233,7 @@ class Progress:
     bytes_total: int = 0
     chunks: int = 0
     path: str | None = None
+    chunks_total: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import neural
 import pytest
 
 from ragcli.indexing import index_folder
@@ -18,6 +19,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-goldens", action="store_true", help="write tests/goldens/ anew from what is seen"
     )
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> type[neural.FakeEncoder]:
+    """The encoder `fake` is there; `fake.texts` are those that it encoded."""
+    neural.install(monkeypatch.setattr)
+    return neural.FakeEncoder
 
 
 def write_files(root: Path, files: Mapping[str, str]) -> None:

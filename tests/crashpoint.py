@@ -1,8 +1,9 @@
 """Runs `index` in this process and kills it at the n-th write boundary.
 
-`crashpoint.py N LOCATION [FOLDER]`: a boundary is every open for writing, mkdir, rename, remove,
-fsync and SQL statement, seen through audit hooks, a wrapped fsync and SQLite's own trace. With
-N = 0 nothing is killed and the number of boundaries is printed.
+`crashpoint.py N ENCODER LOCATION [FOLDER]`, each batch of vectors a commit of its own. A boundary
+is every open for writing, mkdir, rename, remove, fsync and SQL statement, seen through audit
+hooks, a wrapped fsync and SQLite's own trace. With N = 0 nothing is killed and the number of
+boundaries is printed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ragcli.indexing import index_folder
+import neural
+
+from ragcli.indexing import index_folder, run
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _EVENTS = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree", "os.truncate"}
@@ -54,7 +57,10 @@ def main() -> None:
 
     os.fsync, sqlite3.connect = fsync, traced
     sys.addaudithook(counter.audit)
-    index_folder(Path(sys.argv[2]), [Path(name) for name in sys.argv[3:]])
+    neural.install()
+    run.COMMIT_SECONDS = 0.0
+    folders = [Path(name) for name in sys.argv[4:]]
+    index_folder(Path(sys.argv[3]), folders, {"encoder": sys.argv[2]})
     print(counter.seen)
 
 

@@ -16,6 +16,7 @@ import pytest
 from ragcli.cli import index as command
 from ragcli.cli.app import run
 from ragcli.cli.output import Output
+from ragcli.indexing import index_folder
 from ragcli.records import Counts, IndexReport, Problem, Progress, Settings
 from ragcli.store.index import Index
 
@@ -141,6 +142,70 @@ def test_a_lazy_run_makes_no_vectors_and_a_query_says_so(work: Path, capsys) -> 
     assert capsys.readouterr().err == ""
     assert run(["query", "port", "-k", "1", "--mode", "lexical"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_what_a_run_leaves_without_a_vector_is_said(work: Path, capsys) -> None:
+    assert run(["index", "docs", "--lazy"]) == 0
+    assert "1 passage without a vector: ragcli index makes them\n" in capsys.readouterr().out
+    assert run(["index"]) == 0
+    assert "without a vector" not in capsys.readouterr().out
+    assert run(["index", "--encoder", "none"]) == 0
+    assert "without a vector" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", [None, "--quiet", "--json", "--lazy"])
+def test_that_passages_can_be_searched_is_said_once(
+    work: Path, capsys, fake: object, option: str | None
+) -> None:
+    for number in range(9):
+        (work / "docs" / f"{number}.txt").write_text(f"Crane number {number}.")
+    arguments = ["index", "docs", "--encoder", "fake", *([option] if option else [])]
+    assert run(arguments) == 0
+    err = capsys.readouterr().err
+    if option:
+        assert err == ""
+    else:
+        line = r"ragcli: 10 passages can be searched now \(\d+\.\d s\); vectors follow\n"
+        assert re.fullmatch(line, err)
+    assert run(["index"]) == 0
+    assert ("vectors follow" in capsys.readouterr().err) == (option == "--lazy")
+
+
+def test_a_query_keeps_the_vectors_it_had_to_make(work: Path, capsys, fake: object) -> None:
+    assert run(["index", "docs", "--encoder", "fake", "--lazy"]) == 0
+    capsys.readouterr()
+    for embedded in (0, 1):
+        assert run(["query", "port", "--json"]) == 0
+        shown = json.loads(capsys.readouterr().out)["index"]
+        assert (shown["embedded"], shown["embedded_now"]) == (embedded, 1 - embedded)
+
+
+def test_an_interrupt_keeps_the_vectors_that_are_there(work: Path, fake: object) -> None:
+    (work / "docs" / "long.txt").write_text("\n\n".join(f"Crane number {i}." for i in range(40)))
+    seen = []
+
+    def progress(now: Progress) -> None:
+        if now.stage in ("searchable", "embed"):
+            seen.append((now.stage, now.chunks, now.chunks_total))
+        if now.stage == "searchable":
+            with Index.open(work / ".rag") as index:
+                assert index.counts() == (42, 0)
+        if now.stage == "embed" and now.chunks >= 10:
+            signal.raise_signal(signal.SIGINT)
+
+    changes = {"encoder": "fake", "chunk": "sentences:1"}
+    folders = [work / "docs"]
+    report = index_folder(work / ".rag", folders, changes, progress=progress)
+    assert report.interrupted
+    assert (report.chunks, report.embedded) == (42, 12)
+    assert seen == [("searchable", 42, 0), *(("embed", n, 42) for n in (3, 6, 9, 12))]
+    assert index_folder(work / ".rag").embedded == 42
+
+
+def test_the_pace_of_embedding() -> None:
+    assert command.embedding(640, 12_345, 6.53) == "embedding 640/12,345 · 98/s · 2 min left"
+    assert command.embedding(12_000, 12_345, 120) == "embedding 12,000/12,345 · 100/s · 3 s left"
+    assert command.embedding(0, 12_345, 0.0).startswith("embedding 0/12,345 · 0/s")
 
 
 def test_a_failed_file_is_named_and_under_strict_ends_with_5(work: Path, capsys) -> None:

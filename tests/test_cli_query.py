@@ -59,7 +59,7 @@ def test_json_has_the_fields_that_others_build_on(ask, folder: Path) -> None:
         "timings_ms",
     ]  # fmt: skip
     assert result["schema"] == "ragcli.query/1"
-    assert result["index"] == {"chunks": 9, "embedded": 9, "problems": 0}
+    assert result["index"] == {"chunks": 9, "embedded": 9, "embedded_now": 0, "problems": 0}
     assert result["timings_ms"]["total"] > 0
     first = result["hits"][0]
     assert list(first) == [

@@ -206,9 +206,13 @@ def test_the_progress_bar_counts_and_leaves_nothing_behind(monkeypatch) -> None:
     bar.show(Progress("scan", files_done=3))
     bar.show(Progress("read", files_done=100, files_total=2000, bytes_done=5, bytes_total=50))
     bar._live.refresh()
+    bar.show(Progress("embed", chunks=640, chunks_total=12_345))
+    bar._live.refresh()
     bar.close()
     written = ESCAPE.sub("", screen.getvalue())
     assert "read" in written
+    assert "embedding" in written
+    assert "5% · 640/12,345 passages" in written
     assert "100/2,000 files" in written
     assert "10%" in written
     assert screen.getvalue().endswith("\x1b[2K")

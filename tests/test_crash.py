@@ -29,9 +29,9 @@ NEW = {
 QUESTIONS = ["harbour crane", "lighthouse lamp", "new words", "old words number"]
 
 
-def run(at: int, *arguments: Path) -> subprocess.CompletedProcess[str]:
+def run(at: int, encoder: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(CRASHPOINT), str(at), *map(str, arguments)],
+        [sys.executable, str(CRASHPOINT), str(at), encoder, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -52,15 +52,18 @@ def file_texts(location: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("encoder", ["hash", "fake"])
 @pytest.mark.parametrize("first", [True, False], ids=["first run", "later run"])
-def test_a_kill_at_any_boundary_loses_nothing(tmp_path: Path, first: bool) -> None:
+def test_a_kill_at_any_boundary_loses_nothing(
+    tmp_path: Path, first: bool, encoder: str, fake: object
+) -> None:
     docs, start, fresh = tmp_path / "docs", tmp_path / "start", tmp_path / "fresh"
     write_files(docs, OLD)
     if not first:
-        build(start, docs)
+        build(start, docs, encoder=encoder)
     shutil.rmtree(docs)
     write_files(docs, NEW)
-    build(fresh, docs)
+    build(fresh, docs, encoder=encoder)
     wanted = everything(fresh)
     trial = tmp_path / "trial"
 
@@ -70,12 +73,12 @@ def test_a_kill_at_any_boundary_loses_nothing(tmp_path: Path, first: bool) -> No
             shutil.copytree(start, trial)
 
     prepare()
-    boundaries = int(run(0, trial, docs).stdout)
+    boundaries = int(run(0, encoder, trial, docs).stdout)
     assert boundaries > 40
     tried = 0
     for at in range(1, boundaries + 1, EVERY):
         prepare()
-        assert run(at, trial, docs).returncode == -9
+        assert run(at, encoder, trial, docs).returncode == -9
         tried += 1
         if not first:
             texts = file_texts(trial)
@@ -83,7 +86,7 @@ def test_a_kill_at_any_boundary_loses_nothing(tmp_path: Path, first: bool) -> No
                 assert text in (OLD.get(name), NEW.get(name)), f"{name} at boundary {at}"
             assert texts.keys() >= {"0.txt", "1.txt"}
             everything(trial)
-        build(trial, docs)
+        build(trial, docs, encoder=encoder)
         assert everything(trial) == wanted, f"after boundary {at}"
         left = {path.name for path in (trial / "segments").iterdir()}
         assert not any(name.startswith(".") for name in left)

@@ -11,11 +11,17 @@ import pytest
 from conftest import answers, build, write_files
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from neural import FakeEncoder
 
 from ragcli.indexing import analysis, pool, run
+from ragcli.indexing.rebuild import encode_pending
+from ragcli.records import SearchRequest
+from ragcli.retrieval.retriever import Retriever
 from ragcli.store import merging
 from ragcli.store.catalog import Catalog
 from ragcli.store.index import Index
+from ragcli.store.lock import write_lock
+from ragcli.store.writer import Writer
 
 NAMES = ["a.md", "b.txt", "c.py", "sub/d.md", "sub/e.txt"]
 SENTENCES = [
@@ -38,7 +44,10 @@ steps = st.one_of(
     st.tuples(st.just("rename"), st.sampled_from(NAMES), st.sampled_from(NAMES)),
     st.tuples(st.just("index"), st.just(""), st.just("")),
     st.tuples(st.just("lazy"), st.just(""), st.just("")),
+    st.tuples(st.just("some"), st.just(""), st.just("")),
+    st.tuples(st.just("ask"), st.sampled_from(QUESTIONS), st.just("")),
 )
+"""Edits; runs with all vectors, none, or a batch of them; a question whose vectors are kept."""
 
 
 def apply(root: Path, step: tuple[str, str, str]) -> None:
@@ -53,6 +62,52 @@ def apply(root: Path, step: tuple[str, str, str]) -> None:
         path.rename(root / value)
 
 
+def some_vectors(location: Path) -> None:
+    """A run that dies after its first batch of vectors."""
+    with write_lock(location, 0.0):
+        catalog = Catalog.open_write(location)
+        with Index.open(location) as index:
+            encoder = run.open_encoder(index.settings)
+        assert encoder is not None
+        writer = Writer(location, catalog)
+        for _ in encode_pending(writer, encoder):
+            break
+        writer.commit()
+        catalog.close()
+
+
+def ask_and_keep(location: Path, question: str) -> None:
+    with Index.open(location) as index:
+        retriever = Retriever(index)
+        found = retriever.search(SearchRequest(question))
+        before = index.counts()[1]
+    assert retriever.keep()
+    with Index.open(location) as index:
+        assert index.counts()[1] == before + found.embedded_now
+
+
+def check_the_books(location: Path) -> None:
+    """What the catalogue says of its segments is so, and its sums are the sums."""
+    with Index.open(location) as index:
+        view = index.view(scoring=True)
+        ask = index.catalog.connection.execute
+        live = {chunk for (chunk,) in ask("SELECT id FROM chunks")}
+        for kind in view:
+            held = [chunk for rows in kind for chunk in rows.chunks[rows.kept()].tolist()]
+            assert len(held) == len(set(held))
+            assert set(held) <= live
+        both = (*view.postings, *view.vectors)
+        every = {chunk for rows in both for chunk in rows.chunks.tolist()}
+        dead = {chunk for (chunk,) in ask("SELECT chunk FROM tombstones")}
+        assert dead == every - live
+        assert set(ask("SELECT * FROM tallies")) == set(
+            ask(
+                "SELECT coalesce(language, ''), count(*), sum(words), sum(pieces)"
+                " FROM documents GROUP BY 1"
+            )
+        )
+
+
 def everything(location: Path) -> dict[Any, Any]:
     return {
         (question, mode): answers(location, question, 10, mode=mode)
@@ -61,17 +116,20 @@ def everything(location: Path) -> dict[Any, Any]:
     }
 
 
+@pytest.mark.parametrize("encoder", ["hash", "fake"])
 @pytest.mark.parametrize("chunk", ["auto", "sentences:1"])
 @pytest.mark.parametrize("merge_at", [2, 8])
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(sequence=st.lists(steps, max_size=14))
 def test_incremental_equals_rebuilt(
+    encoder: str,
     chunk: str,
     merge_at: int,
     sequence: list[tuple[str, str, str]],
     monkeypatch: pytest.MonkeyPatch,
+    fake: object,
 ) -> None:
     monkeypatch.setattr(merging, "MERGE_AT", merge_at)
     monkeypatch.setattr(merging, "SMALL", 0 if merge_at == 8 else merging.SMALL)
@@ -79,13 +137,18 @@ def test_incremental_equals_rebuilt(
         root = Path(folder) / "docs"
         write_files(root, {"keep.txt": "An index whose root is empty is asked about first."})
         grown, fresh = Path(folder) / "grown", Path(folder) / "fresh"
-        build(grown, root, chunk=chunk)
+        build(grown, root, chunk=chunk, encoder=encoder)
         for step in [*sequence, ("index", "", "")]:
             if step[0] in ("index", "lazy"):
                 build(grown, lazy=step[0] == "lazy")
+                check_the_books(grown)
+            elif step[0] == "some":
+                some_vectors(grown)
+            elif step[0] == "ask":
+                ask_and_keep(grown, step[1])
             else:
                 apply(root, step)
-        build(fresh, root, chunk=chunk)
+        build(fresh, root, chunk=chunk, encoder=encoder)
         assert everything(grown) == everything(fresh)
 
 
@@ -162,10 +225,29 @@ def test_a_change_of_encoder_reads_no_file(tmp_path: Path) -> None:
     assert answers(location, "crane", mode="dense") == before
 
 
-def test_lost_and_damaged_segments_are_made_again(tmp_path: Path) -> None:
+def test_vectors_of_text_that_stayed_are_not_made_again(
+    tmp_path: Path, fake: type[FakeEncoder]
+) -> None:
+    root, location = tmp_path / "docs", tmp_path / "rag"
+    write_files(root, {"a.txt": "\n\n".join(SENTENCES[:4]), "b.txt": SENTENCES[4]})
+    build(location, root, chunk="sentences:1", encoder="fake")
+    assert sorted(fake.texts) == sorted(SENTENCES[:5])
+    fake.texts.clear()
+    write_files(root, {"a.txt": "\n\n".join(["Quite new.", *SENTENCES[1:4]])})
+    (root / "b.txt").rename(root / "c.txt")
+    build(location)
+    assert fake.texts == ["Quite new."]
+    build(location, full=True)
+    assert sorted(fake.texts) == sorted(["Quite new.", "Quite new.", *SENTENCES[1:5]])
+
+
+@pytest.mark.parametrize("encoder", ["hash", "fake"])
+def test_lost_and_damaged_segments_are_made_again(
+    tmp_path: Path, encoder: str, fake: object
+) -> None:
     root, location = tmp_path / "docs", tmp_path / "rag"
     write_files(root, {name: "\n\n".join(SENTENCES) for name in NAMES})
-    build(location, root)
+    build(location, root, encoder=encoder)
     before = everything(location)
     for kind in ("p-*", "v-*"):
         for victim in (location / "segments").glob(kind):

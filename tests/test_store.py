@@ -122,23 +122,43 @@ def test_a_reader_whose_segment_was_merged_away_looks_again(made: Path, tmp_path
         index.settings  # noqa: B018 - the view has begun
         write_files(tmp_path / "docs", {"a.txt": "Harbour crane and lighthouse."})
         build(made)
-        assert sum(segment.live_rows for segment in index.segments()) == 2
+        assert index.counts() == (2, 2)
+
+
+def test_a_language_whose_last_document_goes_is_forgotten(tmp_path: Path) -> None:
+    german = "Der Kran hebt vierzig Tonnen und die Häuser stehen am Hafen."
+    english = "The crane lifts what the harbour has, and then it is night."
+    write_files(tmp_path / "docs", {"a.txt": german, "b.txt": english, "c.txt": english, "d": ""})
+
+    def languages() -> tuple[tuple[str, ...], list[tuple[str, int]]]:
+        with Index.open(tmp_path / "rag") as index:
+            rows = index.catalog.connection.execute("SELECT language, documents FROM tallies")
+            return index.languages(), sorted(rows)
+
+    build(tmp_path / "rag", tmp_path / "docs")
+    assert languages() == (("english", "german"), [("", 1), ("english", 2), ("german", 1)])
+    (tmp_path / "docs" / "a.txt").unlink()
+    (tmp_path / "docs" / "d").unlink()
+    build(tmp_path / "rag")
+    assert languages() == (("english",), [("english", 2)])
+    write_files(tmp_path / "docs", {"b.txt": german})
+    build(tmp_path / "rag")
+    assert languages() == (("english", "german"), [("english", 1), ("german", 1)])
 
 
 @pytest.mark.parametrize(
     ("segments", "chosen"),
     [
         ([], []),
-        ([(100, 100, True)] * 7, []),
-        ([(100, 100, True)] * 8, list(range(8))),
-        ([(100, 100, True)] * 7 + [(100, 100, False)], []),
-        ([(100, 100, True), (5000, 4999, True)], [1]),
-        ([(900_000, 890_000, True)], []),
-        ([(900_000, 800_000, True)], [0]),
-        ([(900_000, 900_000, True), *[(100, 100, True)] * 8], list(range(1, 9))),
+        ([(100, 100)] * 7, []),
+        ([(100, 100)] * 8, list(range(8))),
+        ([(100, 100), (5000, 4999)], [1]),
+        ([(900_000, 890_000)], []),
+        ([(900_000, 800_000)], [0]),
+        ([(900_000, 900_000), *[(100, 100)] * 8], list(range(1, 9))),
     ],
 )
-def test_what_is_merged(segments: list[tuple[int, int, bool]], chosen: list[int]) -> None:
+def test_what_is_merged(segments: list[tuple[int, int]], chosen: list[int]) -> None:
     assert choose_merge(segments) == chosen
 
 

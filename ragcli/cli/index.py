@@ -164,25 +164,49 @@ def _location(explicit: Path | None, folders: Sequence[Path]) -> Path:
 
 
 class ProgressDisplay:
-    """Progress on stderr: a bar on a terminal, else under `--verbose` a line now and then."""
+    """Progress on stderr: a bar on a terminal, else under `--verbose` a line now and then.
+
+    That passages can be searched already is said in any case but `--quiet` and `--json`.
+    """
 
     def __init__(self, output: Output) -> None:
         self._output = output
+        self._began = self._since = time.monotonic()
+        self._stage: str | None = None
         self._terminal = sys.stderr is not None and sys.stderr.isatty()
         self._due = time.monotonic() + (_PATIENCE if self._terminal else _LINE_EVERY)
         self._bar: ProgressBar | None = None
 
     def show(self, progress: Progress) -> None:
         """Called by indexing as often as it likes."""
-        if self._bar is not None:
+        if progress.stage != self._stage:
+            self._stage, self._since = progress.stage, time.monotonic()
+        if progress.stage == "searchable":
+            self._say_searchable(progress.chunks)
+        elif self._bar is not None:
             self._bar.show(progress)
         elif time.monotonic() >= self._due and not self._output.quiet:
             if self._terminal:
                 self._start_bar(progress)
             else:
                 self._due = time.monotonic() + _LINE_EVERY
-                total = f" of {progress.files_total:,}" if progress.files_total else ""
-                self._output.remark(f"{progress.stage}: {progress.files_done:,}{total} files")
+                self._output.remark(self._line(progress))
+
+    def _say_searchable(self, passages: int) -> None:
+        if not self._output.as_json:
+            self.close()
+            self._bar = None
+            self._output.warn(
+                f"{counted(passages, 'passage')} can be searched now "
+                f"({self._since - self._began:.1f} s); vectors follow"
+            )
+
+    def _line(self, progress: Progress) -> str:
+        if progress.stage == "embed":
+            spent = time.monotonic() - self._since
+            return embedding(progress.chunks, progress.chunks_total, spent)
+        total = f" of {progress.files_total:,}" if progress.files_total else ""
+        return f"{progress.stage}: {progress.files_done:,}{total} files"
 
     def _start_bar(self, progress: Progress) -> None:
         from ragcli.cli.render import ProgressBar, console
@@ -194,6 +218,14 @@ class ProgressDisplay:
         """Nothing is shown after this."""
         if self._bar is not None:
             self._bar.close()
+
+
+def embedding(done: int, total: int, spent: float) -> str:
+    """`embedding 640/12,345 · 98/s · 2 min left`, after `spent` seconds."""
+    rate = done / max(spent, 0.1)
+    left = (total - done) / max(rate, 0.1)
+    time_left = f"{left / 60:.0f} min" if left >= 60 else f"{left:.0f} s"
+    return f"embedding {done:,}/{total:,} · {rate:,.0f}/s · {time_left} left"
 
 
 def _finish(report: IndexReport, output: Output, *, strict: bool) -> None:
@@ -236,6 +268,9 @@ def summary(report: IndexReport) -> list[str]:
         f"{counted(report.documents, 'document')}, {report.embedded:,} with vectors "
         f"({report.encoder}, {report.chunking}), {report.seconds:.1f} s"
     )
+    missing = report.chunks - report.embedded
+    if missing and report.encoder != "none":
+        lines.append(f"{counted(missing, 'passage')} without a vector: ragcli index makes them")
     return lines
 
 

@@ -36,6 +36,7 @@ def answer(
         "index": {
             "chunks": result.chunks,
             "embedded": result.embedded,
+            "embedded_now": result.embedded_now,
             "problems": result.problems,
         },
         "timings_ms": result.timings_ms,

@@ -222,7 +222,10 @@ def _searching(k: int, location: Path | None) -> Iterator[tuple[Search, "Index |
     from ragcli.store.index import Index, locate
 
     with Index.open(locate(location)) as opened:
-        yield Retriever(opened).search, opened
+        retriever = Retriever(opened)
+        yield retriever.search, opened
+    # The answer is out: what had to be made for it is kept where that can be done at once.
+    retriever.keep()
 
 
 def _closed_book(request: SearchRequest) -> SearchResult:
@@ -302,7 +305,8 @@ def _warn(result: SearchResult, prompt: Prompt, wanted: Wanted, output: Output) 
         )
     if result.mode in ("hybrid", "dense") and result.embedded < result.chunks:
         missing = result.chunks - result.embedded
-        output.warn(f"{missing:,} of {result.chunks:,} passages have no vector yet; "
+        now = f" ({result.embedded_now:,} made for this answer)" if result.embedded_now else ""
+        output.warn(f"{missing:,} of {result.chunks:,} passages have no vector yet{now}; "
                     "ragcli index makes them")  # fmt: skip
     if prompt.dropped:
         ranks = ", ".join(f"[{rank}]" for rank in prompt.dropped)

@@ -207,18 +207,22 @@ class ProgressBar:
         """Bring the bar up to date; bytes measure how far where they are known."""
         now = time.monotonic()
         if progress.stage != self._stage:
-            self._stage, self._first = progress.stage, (now, progress.files_done)
+            self._stage, self._first = progress.stage, (now, _counted(progress)[0])
             self._live.reset(self._task)
-        done = progress.bytes_done or progress.files_done
-        total = progress.bytes_total or progress.files_total
+        number, of, unit = _counted(progress)
+        done, total = progress.bytes_done or number, progress.bytes_total or of
         since, before = self._first
-        rate = (progress.files_done - before) / max(now - since, 0.1)
+        parts = [
+            f"{done / total:.0%}" if total else "",
+            f"{number:,}{f'/{of:,}' if of else ''} {unit}" if number else "",
+            f"{rate:,.0f}/s" if (rate := (number - before) / max(now - since, 0.1)) >= 1 else "",
+        ]
         self._live.update(
             self._task,
-            description=progress.stage,
+            description={"embed": "embedding"}.get(progress.stage, progress.stage),
             completed=done,
             total=total or None,
-            count=_count(progress, done / total if total else None, rate),
+            count=" · ".join(filter(None, parts)),
         )
         self._live.start()
 
@@ -227,13 +231,8 @@ class ProgressBar:
         self._live.stop()
 
 
-def _count(progress: records.Progress, share: float | None, rate: float) -> str:
-    """`23% · 665/2,152 files · 64/s`, as much of it as is known."""
-    unit = "parts" if progress.stage == "embed" else "files"
-    of = f"/{progress.files_total:,}" if progress.files_total else ""
-    parts = [
-        "" if share is None else f"{share:.0%}",
-        f"{progress.files_done:,}{of} {unit}" if progress.files_done else "",
-        f"{rate:,.0f}/s" if rate >= 1 else "",
-    ]
-    return " · ".join(filter(None, parts))
+def _counted(progress: records.Progress) -> tuple[int, int, str]:
+    """What the stage counts: how many are done, of how many (0: unknown), and of what."""
+    if progress.stage == "embed":
+        return progress.chunks, progress.chunks_total, "passages"
+    return progress.files_done, progress.files_total, "files"

@@ -38,7 +38,11 @@ _SPACE = re.compile(r"\s+")
 
 
 class Tokenizer(Protocol):
-    """Who counts tokens: the encoder."""
+    """Who counts tokens: the encoder.
+
+    It may also have `pieces(text) -> (words, pieces)`: how many words the text has, and into how
+    many pieces the tokenizer cuts them. An encoder that is out of its depth cuts them small.
+    """
 
     window: int | None
     """The most tokens that it reads, None for no limit."""

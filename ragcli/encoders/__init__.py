@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from ragcli.encoders.encoded import Encoded
 from ragcli.encoders.hashing import HashingEncoder
 from ragcli.errors import UsageError
 from ragcli.records import Settings
@@ -13,24 +14,34 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Encoder", "HashingEncoder", "WordTokenizer", "open_encoder", "open_tokenizer"]
+__all__ = [
+    "Encoded",
+    "Encoder",
+    "HashingEncoder",
+    "WordTokenizer",
+    "open_encoder",
+    "open_tokenizer",
+]
 
 
 class Encoder(Protocol):
     """What the index asks of an encoder.
 
-    `encode_documents` gives non-negative or signed whole numbers, (n, dim), each row depending
-    on its text alone; the vector of a row is the row weighted per column (by idf where
-    `weighted`, else by ones) and, where `normalise`, divided by its L2 norm. `encode_query`
-    gives the question before weighting, float64 (dim,). `dense_weight` is the dense share of
-    the hybrid mix that was measured best for this encoder. `words_only`: it knows words and no
-    meaning. `fingerprint` names everything that shaped the rows. `window` and `spans` count in
-    the encoder's own tokens.
+    `encode_documents` gives a row per text, which depends on that text alone: where `weighted`,
+    a row's vector is its codes weighted per column by idf and, if `normalise`, divided by its
+    L2 norm; else it is codes · factor. `encode_query` gives the question (before weighting),
+    float64 (dim,). `batch`: how many texts it is best given at once. `inline`: cheap enough to
+    run beside reading; any other runs after the lexical commit, and while a question waits.
+    `dense_weight` is the dense share of the hybrid mix that was measured best for this encoder.
+    `words_only`: it knows words and no meaning. `fingerprint` names everything that shaped the
+    rows. `window` and `spans` count in the encoder's own tokens.
     """
 
     name: str
     dim: int
     window: int | None
+    batch: int
+    inline: bool
     weighted: bool
     normalise: bool
     dense_weight: float
@@ -45,8 +56,8 @@ class Encoder(Protocol):
         """(start, end) of each token."""
         ...
 
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.unsignedinteger[Any]]:
-        """Rows of whole numbers."""
+    def encode_documents(self, texts: Sequence[str]) -> Encoded:
+        """A row for each text."""
         ...
 
     def encode_query(self, text: str) -> NDArray[np.float64]:

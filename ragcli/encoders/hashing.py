@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zlib import crc32
+
+from ragcli.encoders.encoded import Encoded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +44,8 @@ class HashingEncoder:
 
     name = "hash"
     window: int | None = None
+    batch = 4096
+    inline = True
     weighted = True
     """Its vectors are weighted by the corpus' idf."""
 
@@ -72,7 +76,7 @@ class HashingEncoder:
         """crc32(token) mod D."""
         return crc32(token.encode("ascii")) % self.dim
 
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.unsignedinteger[Any]]:
+    def encode_documents(self, texts: Sequence[str]) -> Encoded:
         """Counts per bucket, (len(texts), dim), capped at 65,535, in one byte each if they fit."""
         import numpy as np
 
@@ -89,10 +93,11 @@ class HashingEncoder:
             known.clear()
         flat = np.bincount(np.array(keys, np.int64), minlength=len(texts) * self.dim)
         kind = np.uint8 if flat.max(initial=0) <= np.iinfo(np.uint8).max else np.uint16
-        return np.minimum(flat, np.iinfo(kind).max).astype(kind).reshape(len(texts), self.dim)
+        counts = np.minimum(flat, np.iinfo(kind).max).astype(kind)
+        return Encoded(counts.reshape(len(texts), self.dim), None)
 
     def encode_query(self, text: str) -> NDArray[np.float64]:
         """Counts per bucket of the question, float64 (dim,): questions are read as documents."""
         import numpy as np
 
-        return np.asarray(self.encode_documents([text])[0], np.float64)
+        return np.asarray(self.encode_documents([text]).codes[0], np.float64)

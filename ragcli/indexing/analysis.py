@@ -1,4 +1,4 @@
-"""One file to chunks, postings and codes: what a worker does, in whichever process.
+"""One file to chunks, postings and vectors: what a worker does, in whichever process.
 
 Owns the reading of bytes from disk and the order reader → chunking → terms → encoder.
 Writes nothing and knows no catalogue.
@@ -10,15 +10,15 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragcli.corpus.chunking import chunk, parse_chunking
 from ragcli.corpus.readers import iter_documents
 from ragcli.corpus.source import Source
-from ragcli.encoders import open_encoder, open_tokenizer
+from ragcli.encoders import Encoded, open_encoder, open_tokenizer
 from ragcli.errors import UnreadableFile
 from ragcli.records import Chunk, Document, Settings
 from ragcli.store.batch import NewDocument
@@ -26,14 +26,13 @@ from ragcli.store.languages import DEFAULT, detect
 from ragcli.store.terms import Analyzer
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ragcli.store.lexical import Postings
 
 _READ_TRIES = 3
 SLICE = 2_000_000
 """Characters of text that are analysed, sent and put at once, so that memory stays bounded."""
+SAMPLE = 4
+"""Chunks of a document whose words and pieces are counted."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -73,21 +72,25 @@ class FileOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """The outcomes of some files, and the postings and codes of all their chunks in order."""
+    """The outcomes of some files, and the postings and vectors of all their chunks in order."""
 
     outcomes: tuple[FileOutcome, ...]
     postings: Postings | None
-    codes: NDArray[np.unsignedinteger[Any]] | None
+    encoded: Encoded | None
 
 
 class Analysis:
     """Turns files into outcomes under fixed settings; one per process."""
 
     def __init__(self, settings: Settings, *, vectors: bool) -> None:
-        """`vectors`: also encode, where the encoder needs no second pass."""
+        """`vectors`: also encode, where the encoder is cheap enough to run here."""
         self._chunking = parse_chunking(settings.chunk)
         self._tokenizer = open_tokenizer(settings)
-        self._encoder = open_encoder(settings) if vectors else None
+        encoder = open_encoder(settings)
+        self._encoder = encoder if vectors and encoder and encoder.inline else None
+        self._pieces: Callable[[str], tuple[int, int]] | None = getattr(
+            self._tokenizer, "pieces", None
+        )
         self._limit = settings.max_file_size
         self._analyzer = Analyzer()
 
@@ -114,8 +117,8 @@ class Analysis:
                 languages += [document.language or DEFAULT] * len(document.chunks)
         if not texts:
             return Analysed(outcomes, None, None)
-        codes = self._encoder.encode_documents(texts) if self._encoder else None
-        return Analysed(outcomes, self._analyzer.postings(texts, languages), codes)
+        encoded = self._encoder.encode_documents(texts) if self._encoder else None
+        return Analysed(outcomes, self._analyzer.postings(texts, languages), encoded)
 
     def _file(self, task: FileTask) -> Iterator[FileOutcome]:
         facts: tuple[int, int, int] = (task.size, 0, 0)
@@ -154,14 +157,18 @@ class Analysis:
             problems += clean.problems
             shell = replace(clean, text="", blocks=(), pages=(), line_anchors=(), problems=())
             language = detect(clean.text)
-            pieces: list[Chunk] = []
-            for piece in chunk(clean, self._chunking, self._tokenizer):
-                pieces.append(piece)
+            chunks: list[Chunk] = []
+            counts = (0, 0)
+            for number, piece in enumerate(chunk(clean, self._chunking, self._tokenizer)):
+                chunks.append(piece)
                 size += len(piece.text)
+                if self._pieces and number < SAMPLE:
+                    words, pieces = self._pieces(piece.text)
+                    counts = counts[0] + words, counts[1] + pieces
                 if size >= SLICE:
-                    yield (*found, NewDocument(shell, language, pieces))
-                    found, pieces, size = [], [], 0
-            found.append(NewDocument(shell, language, pieces))
+                    yield (*found, NewDocument(shell, language, chunks, *counts))
+                    found, chunks, counts, size = [], [], (0, 0), 0
+            found.append(NewDocument(shell, language, chunks, *counts))
             if clean.record is not None and not clean.text.strip():
                 empty.append(clean.record)
         if empty:

@@ -3,46 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
-from ragcli.encoders import Encoder, open_encoder
+from ragcli.encoders import Encoder
 from ragcli.errors import IndexDamaged
-from ragcli.records import Settings
 from ragcli.store.languages import DEFAULT
 from ragcli.store.segments import Segment
 from ragcli.store.terms import Analyzer
 from ragcli.store.writer import Writer
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 _BLOCK = 4096
+WINDOW = 1024
+"""So many texts are sorted by length before they are encoded: batches are of like length."""
 
 
 def rebuild_lost(writer: Writer, *, verify: bool) -> int:
-    """Make the segments that are missing or damaged again; returns how many chunks it took.
+    """Make the postings that are missing or damaged again; returns how many chunks it took.
 
-    Without `verify` looks at lengths and manifests only, so that a sound index costs a few stats.
+    Vectors that are missing or damaged are forgotten, and so pending. Without `verify` looks at
+    lengths and manifests only, so that a sound index costs a few stats.
     """
     lost = False
-    for name, checksum, vectors, vectors_checksum in writer.catalog.connection.execute(
-        "SELECT name, checksum, vectors, vectors_checksum FROM segments"
+    for table, name, checksum in writer.catalog.connection.execute(
+        "SELECT 'segments', name, checksum FROM segments"
+        " UNION ALL SELECT 'vectors', name, checksum FROM vectors"
     ).fetchall():
         try:
-            _check(writer, name, checksum, verify=verify)
+            segment = Segment(writer.segments, name, checksum)
+            if verify:
+                segment.verify()
         except IndexDamaged:
-            writer.forget_segment(name)
-            lost = True
-            continue
-        try:
-            if vectors:
-                _check(writer, vectors, vectors_checksum, verify=verify)
-        except IndexDamaged:
-            writer.forget_vectors(name)
+            if table == "vectors":
+                writer.forget_vectors(name)
+            else:
+                writer.forget_segment(name)
+                lost = True
     if not lost:
         return 0
-    missing = writer.missing_chunks(writer.open_segments())
+    missing = writer.missing()
     analyzer = Analyzer()
     for start in range(0, len(missing), _BLOCK):
         ids = missing[start : start + _BLOCK].tolist()
@@ -54,43 +51,28 @@ def rebuild_lost(writer: Writer, *, verify: bool) -> int:
     return len(missing)
 
 
-def _check(writer: Writer, name: str, checksum: str, *, verify: bool) -> None:
-    segment = Segment(writer.segments, name, checksum)
-    if verify:
-        segment.verify()
-
-
-def encode_pending(writer: Writer, settings: Settings) -> Iterator[tuple[int, int]]:
-    """Give every segment without vectors its vectors; yields (segments done, in all) after each.
+def encode_pending(writer: Writer, encoder: Encoder) -> Iterator[tuple[int, int]]:
+    """Give every chunk without a vector its vector; yields (chunks done, in all) on the way.
 
     The caller commits when it is given control.
     """
-    encoder = open_encoder(settings)
-    pending = [
-        str(name)
-        for name in writer.catalog.column("SELECT name FROM segments WHERE vectors IS NULL")
-    ]
-    if encoder is None or not pending:
+    total = writer.catalog.count("chunks") - writer.embedded()
+    if not total:
         return
     import numpy as np
 
-    by_name = {segment.segment.name: segment for segment in writer.open_segments()}
-    for done, name in enumerate(pending, 1):
-        segment = by_name[name]
-        blocks = [
-            _encode_block(writer, segment.chunks[start : start + _BLOCK], encoder)
-            for start in range(0, segment.rows, _BLOCK)
-        ]
-        writer.set_vectors(name, np.concatenate(blocks))
-        yield done, len(pending)
-
-
-def _encode_block(
-    writer: Writer, chunks: NDArray[np.int64], encoder: Encoder
-) -> NDArray[np.unsignedinteger[Any]]:
-    """A row for each of `chunks`; a dead one, whose text is gone, is encoded as nothing."""
-    texts = {chunk: text for chunk, _, text, _ in _texts(writer, chunks.tolist())}
-    return encoder.encode_documents([texts.get(chunk, "") for chunk in chunks.tolist()])
+    done = 0
+    pending = writer.pending()
+    window = max(WINDOW, encoder.batch)
+    for start in range(0, len(pending), window):
+        rows = _texts(writer, pending[start : start + window].tolist())
+        rows.sort(key=lambda row: len(row[2]))
+        for at in range(0, len(rows), encoder.batch):
+            some = rows[at : at + encoder.batch]
+            encoded = encoder.encode_documents([text for _, _, text, _ in some])
+            writer.add_vectors(np.array([chunk for chunk, *_ in some], np.int64), encoded)
+            done += len(some)
+            yield done, total
 
 
 def _texts(writer: Writer, ids: Sequence[int]) -> list[tuple[int, int, str, str | None]]:

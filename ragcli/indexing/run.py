@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragcli import __version__
 from ragcli.corpus.readers import is_plain
 from ragcli.corpus.walk import walk
+from ragcli.encoders import open_encoder
 from ragcli.errors import IndexUnavailable
 from ragcli.indexing import LOCK_WAIT, check
 from ragcli.indexing.plan import Plan, known_files, make_plan
@@ -133,15 +134,24 @@ class Run:
         self._apply_known(plan)
         self._read(plan.read, settings, vectors=not lazy, reuse=not full)
         if not self._interrupted.is_set():
+            self._progress(Progress("merge"))
+            while writer.merge_postings():
+                pass
             if not lazy:
                 self._encode(settings)
-            self._progress(Progress("merge"))
-            while writer.merge():
-                pass
-        writer.commit()
-        catalog.checkpoint()
-        writer.sweep()
+            self._merge_vectors()
+        self._settle()
         return self._report(root, settings)
+
+    def _settle(self) -> None:
+        """Commit, and leave nothing on disk that the commit does not name."""
+        self._writer.commit()
+        self._catalog.checkpoint()
+        self._writer.sweep()
+
+    def _merge_vectors(self) -> None:
+        while self._writer.merge_vectors():
+            pass
 
     def _plan(self, root: Path, starts: Sequence[str], settings: Settings, *, full: bool) -> Plan:
         self._progress(Progress("scan"))
@@ -254,7 +264,7 @@ class Run:
             if outcome.state == "skipped":
                 self._skipped[outcome.reason or "skipped"] += 1
         if analysed.postings is not None:
-            self._writer.batch.add(rows, analysed.postings, analysed.codes)
+            self._writer.batch.add(rows, analysed.postings, analysed.encoded)
 
     def _touch(self, state: FileState) -> None:
         row = self._catalog.connection.execute(
@@ -276,14 +286,27 @@ class Run:
         self._writer.commit()
 
     def _encode(self, settings: Settings) -> None:
-        """Vectors for the segments that have none yet."""
+        """Vectors for the chunks that have none yet, visible to readers as they come."""
         from ragcli.indexing.rebuild import encode_pending
 
-        for done, total in encode_pending(self._writer, settings):
-            self._progress(Progress("embed", files_done=done, files_total=total))
-            self._writer.commit()
+        encoder = open_encoder(settings)
+        if encoder is None:
+            return
+        chunks = self._catalog.count("chunks")
+        if not encoder.inline and self._writer.embedded() < chunks:
+            self._settle()
+            self._progress(Progress("searchable", chunks=chunks))
+        committed = time.monotonic()
+        for done, total in encode_pending(self._writer, encoder):
+            self._progress(Progress("embed", chunks=done, chunks_total=total))
+            due = time.monotonic() - committed >= COMMIT_SECONDS
+            if due or self._writer.batch.vector_bytes >= COMMIT_BYTES:
+                self._writer.commit()
+                self._merge_vectors()
+                committed = time.monotonic()
             if self._interrupted.is_set():
-                return
+                break
+        self._writer.commit()
 
     def _report(self, root: Path, settings: Settings) -> IndexReport:
         catalog = self._catalog
@@ -297,7 +320,7 @@ class Run:
             counts=Counts(**{key: self._counts[key] for key in Counts.__dataclass_fields__}),
             skipped=dict(sorted(self._skipped.items())),
             chunks=catalog.count("chunks"),
-            embedded=self._embedded(),
+            embedded=self._writer.embedded(),
             documents=catalog.count("documents"),
             problems=tuple(
                 Problem(decode_path(path), kind, message, page)
@@ -308,16 +331,6 @@ class Run:
             chunking=settings.chunk,
             interrupted=self._interrupted.is_set(),
         )
-
-    def _embedded(self) -> int:
-        rows = self._catalog.connection.execute(
-            "SELECT coalesce(sum(rows), 0), count(*), count(vectors) FROM segments"
-        ).fetchone()
-        if not rows[2]:
-            return 0
-        if rows[1] == rows[2]:
-            return self._catalog.count("chunks")
-        return sum(s.live_rows for s in self._writer.open_segments() if s.vectors is not None)
 
 
 _COUNTED = {"indexed": "indexed", "same": "unchanged", "skipped": "skipped", "failed": "failed"}
@@ -344,8 +357,6 @@ def make_tasks(files: Sequence[FileTask], most: int) -> Iterable[list[FileTask]]
 
 
 def _fingerprint(settings: Settings) -> str | None:
-    from ragcli.encoders import open_encoder
-
     encoder = open_encoder(settings)
     return encoder.fingerprint if encoder else None
 

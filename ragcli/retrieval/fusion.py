@@ -20,17 +20,18 @@ RRF_K = 60
 Scores = NDArray[np.float64]
 
 
-def scale(scores: Scores, lowest: float) -> Scores:
+def scale(scores: Scores, lowest: float | None) -> Scores:
     """Min-max to 0…1: the best is 1, `lowest` (the retriever's DEPTH-th score) and below 0.
 
-    Where all are equal, those above zero are 1.
+    NaN stands for a chunk that the retriever cannot score, and is 0. Where the best is no better
+    than the lowest, it is 1 all the same. `lowest` is None where the retriever found nothing.
     """
-    if not len(scores):
-        return scores
-    best = float(scores.max())
+    if lowest is None:
+        return np.zeros(len(scores))
+    best = float(np.nanmax(scores))
     if best <= lowest:
-        return (scores > 0).astype(np.float64) if best > 0 else np.zeros(len(scores))
-    return np.clip((scores - lowest) / (best - lowest), 0.0, 1.0)
+        return (scores >= best).astype(np.float64)
+    return np.nan_to_num(np.clip((scores - lowest) / (best - lowest), 0.0, 1.0))
 
 
 def mix(lexical: Scores, dense: Scores, alpha: float) -> Scores:

@@ -2,7 +2,7 @@
 
 Owns candidates, fusion, the cut at k and the order: score down; where fused scores are equal
 (both retrievers' tails are 0) lexical score down; then path and offset up. Scores come
-from `legs`, text and places from `store.index`. Prints nothing, writes nothing.
+from `legs`, text and places from `store.index`. Prints nothing; writes only what `keep` keeps.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from ragcli.encoders import Encoder, open_encoder
 from ragcli.errors import UsageError
 from ragcli.records import Hit, Leg, SearchRequest, SearchResult
 from ragcli.retrieval.fusion import DEPTH, RRF_DEPTH, Scores, mix, reciprocal_rank, scale, softmax
-from ragcli.retrieval.legs import Allowed, DenseLeg, LexicalLeg, Row
+from ragcli.retrieval.legs import Allowed, Best, DenseLeg, Ids, LexicalLeg
+from ragcli.retrieval.on_demand import ON_DEMAND, OnDemand
 from ragcli.retrieval.question import parse_question
-from ragcli.store.index import Index, OpenSegment, StoredChunk
+from ragcli.store.index import Index, StoredChunk
+from ragcli.store.rows import OpenSegment
 
 MODES = ("hybrid", "dense", "lexical")
 FUSIONS = ("mix", "rrf")
@@ -31,9 +33,8 @@ FUSIONS = ("mix", "rrf")
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A row with all that orders it."""
+    """A chunk with all that orders it."""
 
-    row: Row
     chunk: int
     score: float
     lexical: float
@@ -60,7 +61,9 @@ class Retriever:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._encoder: Encoder | None = open_encoder(index.settings)
-        self._words_only = self._encoder is not None and self._encoder.words_only
+        self._on_demand: OnDemand | None = None
+        if self._encoder and not self._encoder.inline:
+            self._on_demand = OnDemand(index, self._encoder)
         self._languages = index.languages()
 
     def search(self, request: SearchRequest) -> SearchResult:
@@ -73,31 +76,41 @@ class Retriever:
         mode = self._mode(request)
         alpha = self._alpha(request, mode)
         index = self._index
-        segments = index.segments(vectors=mode != "lexical")
+        view = index.view(scoring=mode != "lexical")
         words = parse_question(request.question, self._languages)
-        allowed = self._allowed(segments, request.paths)
+        allowed = self._allowed(view.postings, request.paths)
         clock.mark("open")
-        lexical = None if mode == "dense" else LexicalLeg(segments, words)
-        if lexical:
+        on_demand = self._on_demand if mode != "lexical" else None
+        lexical: LexicalLeg | None = None
+        embedded_now = 0
+        if mode != "dense" or on_demand:
+            lexical = LexicalLeg(view.postings, words, allowed)
             clock.mark("lexical")
+        if lexical and on_demand:
+            best = [chunk for chunk, _ in lexical.best(ON_DEMAND)[:ON_DEMAND]]
+            embedded_now = on_demand.make(np.array(best, np.int64))
+            clock.mark("embed")
+        lexical = None if mode == "dense" else lexical
+        reach = self._reach(view.postings, lexical, allowed)
+        population = _population(view.postings, allowed)
         depth = max(DEPTH if request.fusion == "mix" else RRF_DEPTH, request.k)
         ranked: list[_Candidate] = []
         dense: DenseLeg | None = None
         while True:
             if mode != "lexical":
                 assert self._encoder is not None
-                reach = lexical.matching(allowed) if lexical and self._words_only else allowed
-                dense = DenseLeg(segments, self._encoder, request.question, reach, depth)
+                dense = DenseLeg(view.vectors, self._encoder, request.question, reach, depth)
+                if on_demand:
+                    on_demand.add_to(dense, reach)
                 clock.mark("dense")
-            ranked = self._rank(segments, lexical, dense, allowed, request.fusion, alpha, depth)
+            ranked = self._rank(lexical, dense, population, request.fusion, alpha, depth)
             chosen = self._cut(ranked, request)
             enough = len(chosen) >= request.k or len(ranked) < depth
             if enough or request.max_per_file is None:
                 break
             depth *= 4
         clock.mark("fuse")
-        hits = self._hits(chosen, lexical, dense, allowed)
-        chunks, embedded = index.counts()
+        hits = self._hits(chosen, lexical, dense)
         clock.mark("fetch")
         return SearchResult(
             question=request.question,
@@ -106,11 +119,19 @@ class Retriever:
             fusion=request.fusion,
             alpha=alpha,
             terms=tuple(word.text for word in words),
-            chunks=chunks,
-            embedded=embedded,
+            chunks=view.chunks,
+            embedded=view.embedded,
             problems=index.problem_count,
             timings_ms=clock.steps,
+            embedded_now=embedded_now,
         )
+
+    def keep(self) -> bool:
+        """Store the vectors that questions had to be given; False where that cannot be now.
+
+        It needs the index no longer to be open, and is quickest when it is not.
+        """
+        return self._on_demand is None or self._on_demand.keep()
 
     def _mode(self, request: SearchRequest) -> str:
         mode = request.mode or ("hybrid" if self._encoder else "lexical")
@@ -143,46 +164,57 @@ class Retriever:
         documents = self._index.documents_at(globs)
         return [np.isin(segment.documents, documents) for segment in segments]
 
+    def _reach(
+        self, segments: Sequence[OpenSegment], lexical: LexicalLeg | None, allowed: Allowed
+    ) -> Ids | None:
+        """The chunks that the dense leg may find, None for all.
+
+        Beside the lexical leg, an encoder that knows words alone keeps to what has such a word.
+        """
+        if lexical and self._encoder and self._encoder.words_only:
+            return lexical.matching
+        masks = [mask for mask in allowed if mask is not None]
+        if len(masks) < len(segments) or not segments:
+            return None
+        return np.concatenate([s.chunks[may] for s, may in zip(segments, masks, strict=True)])
+
     def _rank(
         self,
-        segments: Sequence[OpenSegment],
         lexical: LexicalLeg | None,
         dense: DenseLeg | None,
-        allowed: Allowed,
+        population: int,
         fusion: str,
         alpha: float | None,
         depth: int,
     ) -> list[_Candidate]:
         """Every candidate of either retriever, best first, ties in no order yet."""
-        legs = [leg.best(allowed, depth) for leg in (lexical,) if leg]
-        legs += [leg.best() for leg in (dense,) if leg]
-        rows = list(dict.fromkeys(row for best in legs for row, _ in best))
-        if not rows:
-            return []
-        by_word = np.array([lexical.score(row) if lexical else 0.0 for row in rows])
-        by_vector = np.array(dense.scores(rows) if dense else [0.0] * len(rows), np.float64)
+        words = lexical.best(depth) if lexical else []
+        vectors = dense.best() if dense else []
+        chunks = np.array(list(dict.fromkeys(c for c, _ in (*words, *vectors))), np.int64)
+        by_word = lexical.scores(chunks) if lexical else np.zeros(len(chunks))
+        by_vector = dense.scores(chunks) if dense else np.full(len(chunks), np.nan)
         if not (lexical and dense):
             scores = by_word if lexical else by_vector
         elif fusion == "rrf":
-            scores = reciprocal_rank([_ranks(best, rows) for best in legs])
+            scores = reciprocal_rank([_ranks(best, chunks) for best in (words, vectors)])
         else:
-            population = _population(segments, allowed)
-            scaled = [
-                scale(np.nan_to_num(values), _lowest(best, population))
-                for values, best in zip((by_word, by_vector), legs, strict=True)
-            ]
             assert alpha is not None
-            scores = mix(scaled[0], scaled[1], alpha)
-        order = np.lexsort((-np.nan_to_num(by_vector), -by_word, -scores))
-        return [
-            _Candidate(
-                rows[i],
-                int(segments[rows[i][0]].chunks[rows[i][1]]),
-                float(scores[i]),
-                float(by_word[i]),
-                float(by_vector[i]),
+            assert self._encoder is not None
+            # Of a weighted encoder what shares nothing with the question scores 0 and is no
+            # candidate. Of any other every chunk with a vector is one, and its score may be
+            # below 0: where fewer than DEPTH have a vector, the last of them is the 0 of the
+            # scale, and what has none stands beside it.
+            whole = population if self._encoder.weighted else len(vectors)
+            scores = mix(
+                scale(by_word, _lowest(words, population)),
+                scale(by_vector, _lowest(vectors, whole)),
+                alpha,
             )
-            for i in order.tolist()
+        order = np.lexsort((-np.nan_to_num(by_vector, nan=-np.inf), -by_word, -scores))
+        columns = (chunks, scores, by_word, by_vector)
+        return [
+            _Candidate(*values)
+            for values in zip(*(column[order].tolist() for column in columns), strict=True)
         ]
 
     def _cut(self, ranked: list[_Candidate], request: SearchRequest) -> list[_Candidate]:
@@ -208,7 +240,6 @@ class Retriever:
         chosen: Sequence[_Candidate],
         lexical: LexicalLeg | None,
         dense: DenseLeg | None,
-        allowed: Allowed,
     ) -> tuple[Hit, ...]:
         stored = self._index.chunks(candidate.chunk for candidate in chosen)
         weights: Scores = softmax(np.array([candidate.score for candidate in chosen]))
@@ -232,11 +263,11 @@ class Retriever:
                     heading=found.chunk.heading,
                     title=found.title,
                     record=found.record,
-                    lexical=Leg(lexical.rank(candidate.row, allowed), candidate.lexical)
+                    lexical=Leg(lexical.rank(candidate.lexical), candidate.lexical)
                     if lexical
                     else None,
                     dense=Leg(dense.rank(vector), vector) if dense else None,
-                    terms=lexical.terms(candidate.row) if lexical else (),
+                    terms=lexical.terms(candidate.chunk) if lexical else (),
                     stale=is_stale(root, found),
                 )
             )
@@ -264,20 +295,25 @@ def _population(segments: Sequence[OpenSegment], allowed: Allowed) -> int:
     )
 
 
-def _lowest(best: Sequence[tuple[Row, float]], population: int) -> float:
-    """The score of the DEPTH-th chunk: 0 where fewer match, for the others score nothing."""
+def _lowest(best: Best, population: int) -> float | None:
+    """The score of the DEPTH-th chunk: 0 where fewer match, for the others score nothing.
+
+    None where none does.
+    """
     if len(best) >= DEPTH:
         return best[DEPTH - 1][1]
-    return best[-1][1] if best and len(best) == population else 0.0
+    if not best:
+        return None
+    return best[-1][1] if len(best) == population else 0.0
 
 
-def _ranks(best: Sequence[tuple[Row, float]], rows: Sequence[Row]) -> NDArray[np.int64]:
-    """Rank from 1 to RRF_DEPTH of each of `rows` in one retriever, shared by equals; 0 below."""
-    ranks: dict[Row, int] = {}
-    for place, (row, score) in enumerate(best, 1):
+def _ranks(best: Best, chunks: Ids) -> NDArray[np.int64]:
+    """Rank from 1 to RRF_DEPTH of each of `chunks` in one retriever, shared by equals; 0 below."""
+    ranks: dict[int, int] = {}
+    for place, (chunk, score) in enumerate(best, 1):
         tied = place > 1 and best[place - 2][1] == score
-        ranks[row] = ranks[best[place - 2][0]] if tied else place
-        if ranks[row] > RRF_DEPTH:
-            del ranks[row]
+        ranks[chunk] = ranks[best[place - 2][0]] if tied else place
+        if ranks[chunk] > RRF_DEPTH:
+            del ranks[chunk]
             break
-    return np.array([ranks.get(row, 0) for row in rows], np.int64)
+    return np.array([ranks.get(chunk, 0) for chunk in chunks.tolist()], np.int64)

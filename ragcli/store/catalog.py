@@ -41,9 +41,12 @@ CREATE TABLE files (
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
     read_ns INTEGER NOT NULL, digest BLOB, reading TEXT NOT NULL
 );
+-- words, pieces: of a sample of its text, how many words the encoder's tokenizer cuts into how
+-- many pieces; 0 where the encoder has none.
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, record TEXT,
-    kind TEXT NOT NULL, title TEXT, language TEXT
+    kind TEXT NOT NULL, title TEXT, language TEXT,
+    words INTEGER NOT NULL DEFAULT 0, pieces INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX documents_of_file ON documents (file);
 CREATE TABLE chunks (
@@ -58,20 +61,46 @@ CREATE TABLE problems (
 );
 CREATE INDEX problems_of_file ON problems (file);
 
-CREATE TABLE segments (
-    name TEXT PRIMARY KEY, checksum TEXT NOT NULL, rows INTEGER NOT NULL,
-    vectors TEXT, vectors_checksum TEXT
-);
+-- Postings and vectors have segments of their own; a chunk stands in at most one of each kind.
+-- A tombstone covers both, and goes when no live segment holds its chunk any more.
+CREATE TABLE segments (name TEXT PRIMARY KEY, checksum TEXT NOT NULL, rows INTEGER NOT NULL);
+CREATE TABLE vectors (name TEXT PRIMARY KEY, checksum TEXT NOT NULL, rows INTEGER NOT NULL);
 CREATE TABLE tombstones (chunk INTEGER PRIMARY KEY);
+
+-- Sums over documents by language ('' for none), so that a query need not read them all.
+CREATE TABLE tallies (
+    language TEXT PRIMARY KEY, documents INTEGER NOT NULL, words INTEGER NOT NULL,
+    pieces INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER document_comes AFTER INSERT ON documents BEGIN
+    INSERT INTO tallies VALUES (coalesce(new.language, ''), 1, new.words, new.pieces)
+    ON CONFLICT (language) DO UPDATE SET documents = documents + 1,
+        words = words + excluded.words, pieces = pieces + excluded.pieces;
+END;
+CREATE TRIGGER document_goes AFTER DELETE ON documents BEGIN
+    UPDATE tallies SET documents = documents - 1, words = words - old.words,
+        pieces = pieces - old.pieces WHERE language = coalesce(old.language, '');
+    DELETE FROM tallies WHERE documents = 0;
+END;
+CREATE TRIGGER document_changes AFTER UPDATE OF language, words, pieces ON documents BEGIN
+    UPDATE tallies SET documents = documents - 1, words = words - old.words,
+        pieces = pieces - old.pieces WHERE language = coalesce(old.language, '');
+    INSERT INTO tallies VALUES (coalesce(new.language, ''), 1, new.words, new.pieces)
+    ON CONFLICT (language) DO UPDATE SET documents = documents + 1,
+        words = words + excluded.words, pieces = pieces + excluded.pieces;
+    DELETE FROM tallies WHERE documents = 0;
+END;
 """
 
 
-def _connect(path: Path, *, read_only: bool, immutable: bool = False) -> sqlite3.Connection:
+def _connect(
+    path: Path, *, read_only: bool, immutable: bool = False, wait_ms: int = _WAIT_MS
+) -> sqlite3.Connection:
     query = "?mode=ro" if read_only else "?mode=rwc"
     connection = sqlite3.connect(
         path.absolute().as_uri() + query + ("&immutable=1" if immutable else ""),
         uri=True,
-        timeout=_WAIT_MS / 1000,
+        timeout=wait_ms / 1000,
         isolation_level=None,
         check_same_thread=False,
     )
@@ -199,13 +228,14 @@ class Catalog:
             connection.close()
 
     @classmethod
-    def open_write(cls, folder: Path) -> Catalog:
+    def open_write(cls, folder: Path, *, wait_ms: int = _WAIT_MS) -> Catalog:
         """Open for the one writer, making the file where there is none.
 
-        The caller holds the lock. Raises IndexForeign where a file is there and not ours.
+        The caller holds the lock. `wait_ms`: for another program that holds the file. Raises
+        IndexForeign where a file is there and not ours.
         """
         path = folder / FILE
-        connection = _connect(path, read_only=False)
+        connection = _connect(path, read_only=False, wait_ms=wait_ms)
         with _closed_on_error(connection, path):
             if _is_bare(connection):
                 connection.execute("PRAGMA journal_mode = WAL")

@@ -22,15 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ragcli.errors import IndexDamaged, IndexNotFound, IndexUnavailable
 from ragcli.records import Chunk, Settings
 from ragcli.store.catalog import FILE, Catalog, damaged, decode_path
-from ragcli.store.folder import FOLDER, SEGMENTS
+from ragcli.store.folder import FOLDER
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragcli.store.lexical import Postings
-    from ragcli.store.segments import Segment
-    from ragcli.store.vectors import Vectors
+    from ragcli.store.view import View
 
 _SNAPSHOT_TRIES = 20
 
@@ -80,101 +78,13 @@ def read_settings(catalog: Catalog) -> Settings:
     return Settings(**values)
 
 
-@dataclass(frozen=True)
-class OpenSegment:
-    """One segment's arrays. `chunks` and `documents`: int64 (rows,), `chunks` ascending.
-
-    `live` is None where no row is dead, else bool (rows,). `vectors` is None until encoded.
-    """
-
-    segment: Segment
-    chunks: NDArray[np.int64]
-    documents: NDArray[np.int64]
-    live: NDArray[np.bool_] | None
-    postings: Postings
-    vectors: Vectors | None
-
-    @property
-    def rows(self) -> int:
-        """Rows, dead ones included."""
-        return len(self.chunks)
-
-    @cached_property
-    def dead_rows(self) -> NDArray[np.intp]:
-        """The rows that tombstones cover."""
-        import numpy as np
-
-        return np.empty(0, np.intp) if self.live is None else np.flatnonzero(~self.live)
-
-    @cached_property
-    def live_rows(self) -> int:
-        """How many rows count."""
-        return self.rows - len(self.dead_rows)
-
-    @cached_property
-    def length(self) -> int:
-        """Term occurrences in the live rows."""
-        lengths = self.postings.lengths
-        return int(lengths.sum(dtype="int64")) - int(lengths[self.dead_rows].sum(dtype="int64"))
-
-
-def open_postings(segment: Segment) -> Postings:
-    """The postings of a segment, mapped."""
-    from ragcli.store.lexical import PackedNames, Postings
-
-    return Postings(
-        PackedNames(segment.array("names"), segment.array("name_ends")),  # type: ignore[arg-type]
-        segment.array("starts"),  # type: ignore[arg-type]
-        segment.array("rows"),  # type: ignore[arg-type]
-        segment.array("counts"),  # type: ignore[arg-type]
-        segment.array("lengths"),  # type: ignore[arg-type]
-    )
-
-
-def open_segment(
-    folder: Path, row: tuple[str, str, str | None, str | None], dead: NDArray[np.int64]
-) -> OpenSegment:
-    """Open a row (name, checksum, vectors, their checksum) of the table `segments`.
-
-    `dead`: the tombstoned chunk ids of the whole index, ascending.
-    Raises IndexDamaged.
-    """
-    import numpy as np
-
-    from ragcli.store.segments import Segment
-    from ragcli.store.vectors import Vectors
-
-    name, checksum, vectors_name, vectors_checksum = row
-    segment = Segment(folder / SEGMENTS, name, checksum)
-    chunks: NDArray[np.int64] = segment.array("chunks")  # type: ignore[assignment]
-    live = None
-    if len(dead) and len(chunks):
-        at = np.searchsorted(chunks, dead)
-        inside = at < len(chunks)
-        at = at[inside]
-        at = at[chunks[at] == dead[inside]]
-        if len(at):
-            live = np.ones(len(chunks), bool)
-            live[at] = False
-    return OpenSegment(
-        segment,
-        chunks,
-        segment.array("documents"),  # type: ignore[arg-type]
-        live,
-        open_postings(segment),
-        Vectors(Segment(folder / SEGMENTS, vectors_name, vectors_checksum or ""))
-        if vectors_name
-        else None,
-    )
-
-
 class Index:
     """A consistent view of an index: `with Index.open(path) as index: …`."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.path = catalog.folder
-        self._segments: dict[bool, tuple[OpenSegment, ...]] = {}
+        self._view: View | None = None
 
     @classmethod
     def open(cls, path: Path) -> Index:
@@ -219,45 +129,35 @@ class Index:
         root = Path(os.path.normpath(self.path.absolute().parent / stored))
         return root if root.is_dir() else None
 
-    def segments(self, *, vectors: bool = False) -> tuple[OpenSegment, ...]:
-        """The live segments, oldest first; FAISS is loaded only where `vectors` are asked for.
+    def view(self, *, scoring: bool = False) -> View:
+        """The live segments; with `scoring`, their vectors are loaded too.
 
         A writer may sweep a merged segment between our view of the catalogue and the opening
         of its files: then the view is begun anew.
         """
-        vectors = vectors or True in self._segments  # what is open serves, and is one view
-        for attempt in range(_SNAPSHOT_TRIES):
-            if vectors not in self._segments:
-                try:
-                    self._segments[vectors] = self._open_segments(vectors=vectors)
-                except IndexDamaged:
-                    if attempt == _SNAPSHOT_TRIES - 1:
-                        raise
-                    self._begin_again()
-                    continue
-            return self._segments[vectors]
-        raise AssertionError("unreachable")
+        from ragcli.store.view import open_view
+
+        for _ in range(_SNAPSHOT_TRIES):
+            try:
+                if self._view is None:
+                    with self.reading():
+                        self._view = open_view(self.catalog)
+                if scoring:
+                    for segment in self._view.vectors:
+                        segment.load()
+                return self._view
+            except IndexDamaged as error:
+                damage = error
+                self._begin_again()
+        raise damage
 
     def _begin_again(self) -> None:
-        self._segments.clear()
-        for name in ("settings", "root", "problem_count", "paths"):
+        self._view = None
+        for name in ("settings", "root", "problem_count"):
             self.__dict__.pop(name, None)
         with self.reading() as connection:
             connection.execute("COMMIT")
             connection.execute("BEGIN")
-
-    def _open_segments(self, *, vectors: bool) -> tuple[OpenSegment, ...]:
-        import numpy as np
-
-        with self.reading() as connection:
-            rows = connection.execute(
-                "SELECT name, checksum, vectors, vectors_checksum FROM segments ORDER BY rowid"
-                if vectors
-                else "SELECT name, checksum, NULL, NULL FROM segments ORDER BY rowid"
-            ).fetchall()
-            dead = self.catalog.column("SELECT chunk FROM tombstones ORDER BY chunk")
-        gone = np.array(dead, np.int64)
-        return tuple(open_segment(self.path, row, gone) for row in rows)
 
     @cached_property
     def problem_count(self) -> int:
@@ -267,24 +167,29 @@ class Index:
 
     def counts(self) -> tuple[int, int]:
         """(live chunks, live chunks with vectors)."""
-        live = sum(segment.live_rows for segment in self.segments())
-        with self.reading() as connection:
-            encoded = {
-                name
-                for (name,) in connection.execute(
-                    "SELECT name FROM segments WHERE vectors IS NOT NULL"
-                )
-            }
-        return live, sum(s.live_rows for s in self.segments() if s.segment.name in encoded)
+        view = self.view()
+        return view.chunks, view.embedded
 
     def languages(self) -> tuple[str, ...]:
         """The Latin-script languages of the documents, commonest first."""
         with self.reading():
             found = self.catalog.column(
-                "SELECT language FROM documents WHERE language IS NOT NULL"
-                " GROUP BY language ORDER BY count(*) DESC, language"
+                "SELECT language FROM tallies WHERE language != ''"
+                " ORDER BY documents DESC, language"
             )
         return tuple(str(language) for language in found)
+
+    @property
+    def pieces_per_word(self) -> float | None:
+        """Into how many pieces the encoder's tokenizer cuts a word of the documents.
+
+        None where it does not say.
+        """
+        with self.reading() as connection:
+            words, pieces = connection.execute(
+                "SELECT sum(words), sum(pieces) FROM tallies"
+            ).fetchone()
+        return pieces / words if words else None
 
     def documents_at(self, globs: Sequence[str]) -> NDArray[np.int64]:
         """Ids of the documents whose path one of `globs` matches, ascending."""
@@ -292,11 +197,15 @@ class Index:
 
         pattern = path_pattern(globs)
         with self.reading() as connection:
-            rows = connection.execute(
-                "SELECT d.id, f.path FROM documents d JOIN files f ON f.id = d.file ORDER BY d.id"
+            connection.create_function(
+                "is_named", 1, lambda path: pattern.match(decode_path(path)) is not None
             )
-            found = [document for document, path in rows if pattern.match(decode_path(path))]
-        return np.array(found, np.int64)
+            # Each file is asked about once, however many documents it holds.
+            found = self.catalog.column(
+                "SELECT d.id FROM files f CROSS JOIN documents d ON d.file = f.id"
+                " WHERE is_named(f.path)"
+            )
+        return np.sort(np.array(found, np.int64))
 
     def places(self, chunks: Iterable[int]) -> dict[int, Place]:
         """Per chunk id where it stands: what ties are broken by."""

@@ -55,26 +55,35 @@ class OpenFile:
         return rows
 
     def _document(self, new: NewDocument) -> int:
-        """The id of the document, a known one where record and language are the same."""
+        """The id of the document, a known one where record and language are the same.
+
+        Its words and pieces are those of all that is added of it.
+        """
         connection = self._writer.connection()
         key = (new.document.record, new.language)
         if key in self._seen:
+            if new.words:
+                connection.execute(
+                    "UPDATE documents SET words = words + ?, pieces = pieces + ? WHERE id = ?",
+                    (new.words, new.pieces, self._seen[key]),
+                )
             return self._seen[key]
         document = self._known.get(key)
         old: dict[str, list[int]] = {}
         if document is None:
             document = connection.execute(
-                "INSERT INTO documents (file, record, kind, title, language) VALUES (?,?,?,?,?)",
+                "INSERT INTO documents (file, record, kind, title, language, words, pieces)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     self._file, new.document.record, new.document.kind, new.document.title,
-                    new.language,
+                    new.language, new.words, new.pieces,
                 ),
             ).lastrowid  # fmt: skip
             assert document is not None
         else:
             connection.execute(
-                "UPDATE documents SET kind = ?, title = ? WHERE id = ?",
-                (new.document.kind, new.document.title, document),
+                "UPDATE documents SET kind = ?, title = ?, words = ?, pieces = ? WHERE id = ?",
+                (new.document.kind, new.document.title, new.words, new.pieces, document),
             )
             for chunk, text in connection.execute(
                 "SELECT id, text FROM chunks WHERE document = ? ORDER BY id DESC", (document,)

@@ -107,6 +107,10 @@ class Segment:
             if size != facts["bytes"]:
                 raise IndexDamaged(f"{name}/{file_name} of the index is cut or longer", _HINT)
 
+    def __contains__(self, key: str) -> bool:
+        """Whether it has an array `key`."""
+        return f"{key}.npy" in self._files
+
     def array(self, key: str) -> NDArray[np.generic]:
         """The array `key`, mapped read-only."""
         import numpy as np

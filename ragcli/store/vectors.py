@@ -1,159 +1,273 @@
-"""Vectors of one segment's rows in FAISS, and the dot product with a question.
+"""Vectors in FAISS, by chunk, and the two ways in which they score a question.
 
-FAISS holds a row's whole numbers (counts per bucket for `hash`), one byte each where they fit,
-in a flat index that is memory-mapped and needs no training; a row never depends on another.
-The vector of a row is those numbers times the column weights (idf for `hash`, which follows
-the corpus as it is now), divided by its L2 norm where the encoder normalises. FAISS finds the
-candidates; their scores are then computed by one formula in float64, so that they do not
-depend on how rows are spread over segments.
+FAISS holds a row's whole numbers, one byte each where they fit, in a flat index that is
+memory-mapped and needs no training; a row never depends on another. It finds the candidates;
+their scores are then computed by one formula in float64, row by row, so that they do not depend
+on how rows are spread over segments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragcli.encoders import Encoded
 from ragcli.errors import IndexDamaged
-from ragcli.store.segments import Segment, write_segment
+from ragcli.store.rows import OpenRows
+from ragcli.store.segments import write_segment
 
 FILE = "vectors.faiss"
 _BLOCK = 8192
 _FEW = 4
-_WORTH_THREADS = 1 << 26
+_MORE = 28
+"""Fetched beyond k at first, so that one pass is the rule."""
+
+_GROW = 4
 _SLACK = 1e-4
 """Candidates this close below the k-th in float32 are scored again in float64."""
 
+_SIGN = 128
+_SIGNED_RANGE = (-_SIGN - 0.5, 255.0)
+"""Lowest value and width under which `QT_8bit_uniform` holds each int8 exactly, as code − 128.
+`QT_8bit_direct_signed` is not used: where 16 divides the dimension, FAISS' `search` over it (and
+over `QT_8bit_direct`) rounds the question to whole numbers, and reads the codes as unsigned."""
+
 Vector = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 
-def write_vectors(folder: Path, codes: NDArray[np.unsignedinteger[Any]]) -> tuple[str, str]:
-    """Write `codes`, (rows, dim) whole numbers, as a segment; returns (name, checksum)."""
+def write_vectors(folder: Path, chunks: NDArray[np.int64], encoded: Encoded) -> tuple[str, str]:
+    """Write the vectors of `chunks`, in any order, as a segment; returns (name, checksum)."""
     import faiss
 
-    rows, dim = codes.shape
-    if int(codes.max(initial=0)) <= np.iinfo(np.uint8).max:
-        index: Any = faiss.IndexScalarQuantizer(
-            dim, faiss.ScalarQuantizer.QT_8bit_direct, faiss.METRIC_INNER_PRODUCT
-        )
-    else:
-        index = faiss.IndexFlatIP(dim)
-    for start in range(0, rows, _BLOCK):
-        index.add(np.ascontiguousarray(codes[start : start + _BLOCK], np.float32))
+    order = np.argsort(chunks)
+    rows = encoded.take(order)
+    index = _empty_index(rows.codes)
+    for start in range(0, len(chunks), _BLOCK):
+        index.add(np.ascontiguousarray(rows.codes[start : start + _BLOCK], np.float32))
+    beside: dict[str, NDArray[Any]] = (
+        {"frequencies": np.count_nonzero(rows.codes, axis=0).astype(np.int64)}
+        if rows.factors is None
+        else {"factors": rows.factors.astype(np.float32)}
+    )
     return write_segment(
         folder,
         "v",
-        {"frequencies": np.count_nonzero(codes, axis=0).astype(np.int64)},
+        {"chunks": chunks[order], **beside},
         {FILE: lambda path: path.write_bytes(faiss.serialize_index(index).data)},
     )
 
 
-class Vectors:
-    """The vectors of `rows` rows, opened by memory map."""
+def _empty_index(codes: NDArray[Any]) -> Any:
+    import faiss
 
-    def __init__(self, segment: Segment) -> None:
-        """Raises IndexDamaged where FAISS cannot read the file."""
+    dim = codes.shape[1]
+    if codes.dtype == np.int8:
+        kind = faiss.ScalarQuantizer.QT_8bit_uniform
+        index: Any = faiss.IndexScalarQuantizer(dim, kind, faiss.METRIC_INNER_PRODUCT)
+        faiss.copy_array_to_vector(np.array(_SIGNED_RANGE, np.float32), index.sq.trained)
+        index.is_trained = True
+        return index
+    if int(codes.max(initial=0)) <= np.iinfo(np.uint8).max:
+        kind = faiss.ScalarQuantizer.QT_8bit_direct
+        return faiss.IndexScalarQuantizer(dim, kind, faiss.METRIC_INNER_PRODUCT)
+    return faiss.IndexFlatIP(dim)
+
+
+class Scoring(Protocol):
+    """How one question scores vectors."""
+
+    def score(self, encoded: Encoded) -> Vector:
+        """The dot product of the question with each row, float64 (n,)."""
+        ...
+
+    def search(self, vectors: Vectors, k: int, may: Mask | None) -> tuple[Rows, Vector]:
+        """Rows that may be among the best k, with their scores; more than k on near ties.
+
+        `may`, bool (rows,), says which rows count, None for all.
+        """
+        ...
+
+
+class Vectors(OpenRows):
+    """A segment of vectors. Opening maps the chunks alone; FAISS is loaded when it is needed."""
+
+    @cached_property
+    def index(self) -> Any:
+        """The FAISS index. Raises IndexDamaged where FAISS cannot read the file."""
         import faiss
 
-        self.segment = segment
+        # FAISS scans for one question in one thread; waking others takes as long as the scan.
+        faiss.omp_set_num_threads(1)
+        broken = IndexDamaged(
+            f"{self.segment.name}/{FILE} of the index cannot be read",
+            "ragcli index --full   (checks every part and makes it again)",
+        )
         try:
-            index: Any = faiss.read_index(
-                str(segment.path / FILE), faiss.IO_FLAG_MMAP_IFC | faiss.IO_FLAG_READ_ONLY
+            index = faiss.read_index(
+                str(self.segment.path / FILE), faiss.IO_FLAG_MMAP_IFC | faiss.IO_FLAG_READ_ONLY
             )
         except RuntimeError as error:
-            raise IndexDamaged(
-                f"{segment.name}/{FILE} of the index cannot be read", "ragcli index"
-            ) from error
-        self._index = index
-        self._known_norms: tuple[Vector, NDArray[np.float32]] | None = None
-        self.rows: int = index.ntotal
-        self.dim: int = index.d
-        kind = np.float32 if isinstance(index, faiss.IndexFlat) else np.uint8
-        raw: Any = faiss.rev_swig_ptr(
-            index.codes.data(), self.rows * self.dim * np.dtype(kind).itemsize
+            raise broken from error
+        if index.ntotal != self.rows:
+            raise broken
+        return index
+
+    @cached_property
+    def _codes(self) -> NDArray[Any]:
+        """FAISS' own bytes or floats, (rows, dim)."""
+        import faiss
+
+        kind = np.float32 if isinstance(self.index, faiss.IndexFlat) else np.uint8
+        size = self.rows * self.index.d * np.dtype(kind).itemsize
+        raw: Any = faiss.rev_swig_ptr(self.index.codes.data(), size)
+        array: NDArray[Any] = raw.view(kind).reshape(self.rows, self.index.d)
+        return array
+
+    @cached_property
+    def factors(self) -> NDArray[np.float32] | None:
+        """The factor of each row, float32 (rows,), None where the corpus weights the columns."""
+        if "factors" not in self.segment:
+            return None
+        return np.asarray(self.segment.array("factors"), np.float32)
+
+    @cached_property
+    def _columns(self) -> NDArray[np.int64]:
+        return np.asarray(self.segment.array("frequencies"), np.int64)
+
+    def load(self) -> None:
+        """Open all that scoring needs, so that a later sweep takes nothing away."""
+        _ = (self._codes, self._columns if self.factors is None else self.factors)
+
+    def encoded(self, rows: Rows) -> Encoded:
+        """The rows as they were encoded."""
+        codes = self._codes[rows]
+        if self.factors is not None:
+            return Encoded((codes ^ _SIGN).view(np.int8), self.factors[rows])
+        return Encoded(codes.astype(np.uint16) if codes.dtype == np.float32 else codes, None)
+
+    def frequencies(self) -> NDArray[np.int64]:
+        """How many live rows have a non-zero in each column: int64 (dim,)."""
+        dead = np.count_nonzero(self._codes[self.dead_rows], axis=0)
+        return np.asarray(self._columns - dead)
+
+    def score(self, scoring: Scoring, rows: Rows) -> Vector:
+        """The score of each of `rows`, float64 (len(rows),)."""
+        blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
+        return np.concatenate(
+            [np.empty(0), *(scoring.score(self.encoded(block)) for block in blocks)]
         )
-        self._codes = raw.view(kind).reshape(self.rows, self.dim)
 
-    def codes(self, rows: NDArray[np.intp]) -> NDArray[np.unsignedinteger[Any]]:
-        """The whole numbers of `rows`, (len(rows), dim)."""
-        kind = np.uint8 if self._codes.dtype == np.uint8 else np.uint16
-        return np.asarray(self._codes[rows], kind)
+    def nearest(self, question: Vector, k: int, may: Mask | None) -> tuple[Rows, Vector]:
+        """The k rows with the largest codes · question, in float32, best first."""
+        import faiss
 
-    def frequencies(self, dead: NDArray[np.intp]) -> NDArray[np.int64]:
-        """How many rows, `dead` ones left out, have a non-zero in each column: int64 (dim,)."""
-        every = np.asarray(self.segment.array("frequencies"), np.int64)
-        return np.asarray(every - np.count_nonzero(self._codes[dead], axis=0))
+        library: Any = faiss  # its stubs have the C++ signatures
+        chosen = None
+        if may is not None:
+            bits = np.packbits(may, bitorder="little")
+            chosen = library.SearchParameters(sel=library.IDSelectorBitmap(bits))
+        wanted = np.ascontiguousarray(question[np.newaxis], np.float32)
+        dots, rows = self.index.search(wanted, k, params=chosen)
+        return rows[0].astype(np.intp), dots[0].astype(np.float64)
 
-    def _norms(self, weights: Vector, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    def positive(self, question: Vector) -> tuple[Rows, NDArray[np.float32]]:
+        """Every row with codes · question above 0, in float32, and that product."""
+        wanted = np.ascontiguousarray(question[np.newaxis], np.float32)
+        _, dots, rows = self.index.range_search(wanted, 0.0)
+        return rows.astype(np.intp), dots
+
+    def norms(self, weights: Vector, rows: Rows) -> NDArray[np.float32]:
         """The L2 norm of each of `rows`, weighted, near enough to choose candidates by.
 
         Where many are asked for, all are worked out, and kept for the next question.
         """
         if len(rows) < self.rows // _FEW:
             return _row_norms(self._codes[rows], weights)
-        known = self._known_norms
+        known: tuple[Vector, NDArray[np.float32]] | None = self.__dict__.get("_known_norms")
         if known is None or not np.array_equal(known[0], weights):
-            known = self._known_norms = (weights, _row_norms(self._codes, weights))
+            known = self.__dict__["_known_norms"] = (weights, _row_norms(self._codes, weights))
         return known[1][rows]
 
-    def search(
-        self,
-        question: Vector,
-        weights: Vector,
-        k: int,
-        *,
-        normalise: bool,
-        allowed: NDArray[np.bool_] | None,
-    ) -> tuple[NDArray[np.intp], Vector]:
-        """Rows that may be among the best k, with their exact scores; more than k on near ties.
 
-        `question` is unweighted (dim,); `allowed` (rows,) says which rows count, None for all.
-        Rows that share no column with the question are never candidates.
+class Plain:
+    """(codes · question) · factor: what a neural encoder's vectors score."""
+
+    def __init__(self, question: Vector) -> None:
+        self._question = question
+        # float32 is off by a share of what the product of such a question could be at most.
+        self._slack = _SLACK * _SIGN * float(np.sqrt(len(question) * np.square(question).sum()))
+
+    def score(self, encoded: Encoded) -> Vector:
+        """The dot product of the question with each row, float64 (n,)."""
+        codes = np.ascontiguousarray(encoded.codes)  # NumPy sums another layout in another order
+        return np.asarray((codes * self._question).sum(axis=1) * encoded.factors)
+
+    def search(self, vectors: Vectors, k: int, may: Mask | None) -> tuple[Rows, Vector]:
+        """Rows that may be among the best k, with their scores.
+
+        FAISS orders by the product without the factor. A row that it did not fetch has a product
+        of at most the last fetched one, and so a score of at most that times a factor; more are
+        fetched until the k-th score is above it.
         """
-        weighted = np.ascontiguousarray(
-            question * np.square(weights) / _scale(question, weights, normalise), np.float32
-        )
-        with _threads(self.rows * self.dim):
-            _, scores, rows = self._index.range_search(weighted[np.newaxis], 0.0)
-        rows = rows.astype(np.intp)
-        if allowed is not None:
-            kept = allowed[rows]
-            rows, scores = rows[kept], scores[kept]
-        if normalise:
-            scores = scores / np.maximum(self._norms(weights, rows), np.finfo(np.float32).tiny)
-        if len(rows) > k:
-            least = np.partition(scores, len(scores) - k)[len(scores) - k]
-            rows = rows[scores >= least - _SLACK * abs(float(least))]
-        rows = np.sort(rows)
-        return rows, self.score(question, weights, rows, normalise=normalise)
+        count = vectors.rows if may is None else int(np.count_nonzero(may))
+        factors = vectors.factors
+        assert factors is not None
+        wanted = k + _MORE
+        while wanted < count:
+            rows, dots = vectors.nearest(self._question, wanted, may)
+            scores = vectors.score(self, rows)
+            most = dots[-1] + self._slack
+            bound = max(most * float(factors.min()), most * float(factors.max()))
+            if np.partition(scores, -k)[-k] > bound:
+                return rows, scores
+            wanted *= _GROW
+        rows = np.arange(vectors.rows) if may is None else np.flatnonzero(may)
+        return rows, vectors.score(self, rows)
 
-    def score(
-        self, question: Vector, weights: Vector, rows: NDArray[np.intp], *, normalise: bool
-    ) -> Vector:
-        """The dot product of the question with each of `rows`, float64 (len(rows),)."""
-        vectors = self.codes(rows) * weights
-        scores = (vectors * (question * weights)).sum(axis=1)
-        if normalise:
+
+class Weighted:
+    """The columns weighted by the corpus as it is now; the cosine of that, if normalised.
+
+    Rows that share no column with the question are never candidates.
+    """
+
+    def __init__(self, question: Vector, weights: Vector, *, normalise: bool) -> None:
+        """`question` is unweighted, (dim,); `weights` (dim,)."""
+        self._weights = weights
+        self._normalise = normalise
+        self._question = question * weights
+        # The norm of the weighted question, 1 where nothing is normalised or nothing is there.
+        norm = float(np.sqrt(np.square(self._question).sum())) if normalise else 1.0
+        self._scale = norm or 1.0
+
+    def score(self, encoded: Encoded) -> Vector:
+        """The dot product of the question with each row, float64 (n,)."""
+        vectors = encoded.codes * self._weights
+        scores = (vectors * self._question).sum(axis=1)
+        if self._normalise:
             norms = np.sqrt(np.square(vectors).sum(axis=1))
             scores = scores / np.where(norms > 0, norms, 1.0)
-        return np.asarray(scores / _scale(question, weights, normalise))
+        return np.asarray(scores / self._scale)
 
-
-@contextmanager
-def _threads(size: int) -> Iterator[None]:
-    """One thread for a scan that is over before a second has started."""
-    import faiss
-
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1 if size < _WORTH_THREADS else before)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)
+    def search(self, vectors: Vectors, k: int, may: Mask | None) -> tuple[Rows, Vector]:
+        """Rows that may be among the best k, with their scores."""
+        rows, dots = vectors.positive(self._question * self._weights / self._scale)
+        if may is not None:
+            kept = may[rows]
+            rows, dots = rows[kept], dots[kept]
+        if self._normalise:
+            dots = dots / np.maximum(vectors.norms(self._weights, rows), np.finfo(np.float32).tiny)
+        if len(rows) > k:
+            least = np.partition(dots, len(dots) - k)[len(dots) - k]
+            rows = rows[dots >= least - _SLACK * abs(float(least))]
+        rows = np.sort(rows)
+        return rows, vectors.score(self, rows)
 
 
 def _row_norms(codes: NDArray[Any], weights: Vector) -> NDArray[np.float32]:
@@ -164,12 +278,6 @@ def _row_norms(codes: NDArray[Any], weights: Vector) -> NDArray[np.float32]:
         np.square(block, out=block)
         norms[start : start + _BLOCK] = np.sqrt(block @ squared)
     return norms
-
-
-def _scale(question: Vector, weights: Vector, normalise: bool) -> float:
-    """The norm of the weighted question, 1 where nothing is normalised or nothing is there."""
-    norm = float(np.sqrt(np.square(question * weights).sum())) if normalise else 1.0
-    return norm or 1.0
 
 
 def idf_weights(frequencies: NDArray[np.int64], chunks: int) -> Vector:

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
+from ragcli.encoders import Encoded
 from ragcli.records import Settings
-from ragcli.store.batch import Batch, FileState, SegmentContent
+from ragcli.store.batch import Batch, FileState, SegmentContent, VectorContent
 from ragcli.store.catalog import Catalog, encode_path
 from ragcli.store.folder import SEGMENTS
-from ragcli.store.index import OpenSegment, open_segment
-from ragcli.store.merging import choose_merge, merge
+from ragcli.store.merging import choose_merge, merge_postings, merge_vectors
 from ragcli.store.openfile import OpenFile
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from ragcli.store.rows import OpenRows
+    from ragcli.store.view import View
+
+Opened = TypeVar("Opened", bound="OpenRows")
 
 
 class Writer:
@@ -173,12 +178,14 @@ class Writer:
         """Make what was put since the last commit visible, whole."""
         batch, self.batch = self.batch, Batch()
         if batch.chunks:
-            self._write_segment(batch.content())
+            self._write_postings(batch.content())
+        if batch.vectors:
+            self._write_vectors(VectorContent.join(batch.vectors))
         if self._open is not None:
             opened, self._open = self._open, None
             opened.__exit__(None, None, None)
 
-    def _write_segment(self, content: SegmentContent) -> None:
+    def _write_postings(self, content: SegmentContent) -> None:
         from ragcli.store.lexical import PackedNames
         from ragcli.store.segments import write_segment
 
@@ -199,103 +206,127 @@ class Writer:
             },
         )
         self.connection().execute(
-            "INSERT INTO segments (name, checksum, rows) VALUES (?, ?, ?)",
-            (name, checksum, len(content.chunks)),
+            "INSERT INTO segments VALUES (?, ?, ?)", (name, checksum, len(content.chunks))
         )
-        if content.codes is not None:
-            self.set_vectors(name, content.codes)
 
-    def set_vectors(self, segment: str, codes: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Give the segment its vectors, (rows, dim)."""
+    def _write_vectors(self, content: VectorContent) -> None:
         from ragcli.store.vectors import write_vectors
 
-        name, checksum = write_vectors(self.segments, codes)
+        name, checksum = write_vectors(self.segments, content.chunks, content.encoded)
         self.connection().execute(
-            "UPDATE segments SET vectors = ?, vectors_checksum = ? WHERE name = ?",
-            (name, checksum, segment),
+            "INSERT INTO vectors VALUES (?, ?, ?)", (name, checksum, len(content.chunks))
         )
+
+    def add_vectors(self, chunks: NDArray[np.int64], encoded: Encoded) -> None:
+        """Vectors of chunks that have none, with the next commit."""
+        self.batch.vectors.append(VectorContent(chunks, encoded))
 
     def drop_vectors(self) -> None:
         """Forget every vector: another encoder is coming."""
-        self.connection().execute("UPDATE segments SET vectors = NULL, vectors_checksum = NULL")
+        self.connection().execute("DELETE FROM vectors")
+        self._forget_tombstones()
 
     def forget_segment(self, name: str) -> None:
-        """A segment that was lost; `missing_chunks` then names its chunks."""
+        """A segment of postings that was lost; `missing` then names its chunks."""
         self.connection().execute("DELETE FROM segments WHERE name = ?", (name,))
 
-    def forget_vectors(self, segment: str) -> None:
-        """The segment's vectors were lost; they are encoded anew."""
-        self.connection().execute(
-            "UPDATE segments SET vectors = NULL, vectors_checksum = NULL WHERE name = ?",
-            (segment,),
-        )
+    def forget_vectors(self, name: str) -> None:
+        """A segment of vectors that was lost; its chunks are then `pending`."""
+        self.connection().execute("DELETE FROM vectors WHERE name = ?", (name,))
 
-    def open_segments(self) -> list[OpenSegment]:
-        """The live segments, oldest first. Raises IndexDamaged."""
+    def view(self) -> View:
+        """The live segments. Raises IndexDamaged."""
+        from ragcli.store.view import open_view
+
+        return open_view(self.catalog)
+
+    def missing(self) -> NDArray[np.int64]:
+        """Ids of live chunks that no segment of postings holds, ascending: one was lost."""
+        return self._unheld(self.view().postings)
+
+    def pending(self) -> NDArray[np.int64]:
+        """Ids of live chunks that no segment of vectors holds, ascending."""
+        return self._unheld(self.view().vectors)
+
+    def _unheld(self, opened: Sequence[OpenRows]) -> NDArray[np.int64]:
         import numpy as np
 
-        dead = np.array(
-            self.catalog.column("SELECT chunk FROM tombstones ORDER BY chunk"), np.int64
-        )
-        return [
-            open_segment(self.folder, row, dead)
-            for row in self.catalog.connection.execute(
-                "SELECT name, checksum, vectors, vectors_checksum FROM segments ORDER BY rowid"
-            ).fetchall()
-        ]
-
-    def missing_chunks(self, opened: Sequence[OpenSegment]) -> NDArray[np.int64]:
-        """Ids of live chunks that no segment holds, ascending: a segment was lost."""
-        import numpy as np
-
-        live = np.array(self.catalog.column("SELECT id FROM chunks ORDER BY id"), np.int64)
+        # In no order, SQLite reads the ids from an index and not from among the texts.
+        live = np.array(self.catalog.column("SELECT id FROM chunks"), np.int64)
         held = [segment.chunks for segment in opened]
-        return np.setdiff1d(live, np.concatenate(held)) if held else live
+        return np.setdiff1d(live, np.concatenate(held)) if held else np.sort(live)
 
-    def merge(self) -> bool:
+    def embedded(self) -> int:
+        """Live chunks that have a vector."""
+        if self.catalog.count("tombstones"):
+            return self.view().embedded
+        rows: int = self.catalog.connection.execute(
+            "SELECT coalesce(sum(rows), 0) FROM vectors"
+        ).fetchone()[0]
+        return rows
+
+    def merge_postings(self) -> bool:
         """Merge segments of like size when there are many, and drop dead rows where it pays.
 
         Returns whether anything was merged; commits it.
         """
-        rows = self.catalog.connection.execute(
-            "SELECT rows, rows, vectors IS NOT NULL FROM segments ORDER BY rowid"
-        ).fetchall()
-        dead = self.catalog.count("tombstones")
-        if not dead and not choose_merge(rows):
+        if not self._may_merge("segments"):
             return False
-        opened = self.open_segments()
-        chosen = choose_merge(
-            [(segment.rows, segment.live_rows, segment.vectors is not None) for segment in opened]
-        )
-        if not chosen:
-            return False
-        self._replace([opened[i] for i in chosen])
-        self.commit()
-        return True
+        chosen = _chosen(self.view().postings)
+        if chosen:
+            merged = merge_postings(chosen)
+            self._forget("segments", chosen)
+            if len(merged.chunks):
+                self._write_postings(merged)
+            self._forget_tombstones()
+            self.commit()
+        return bool(chosen)
 
-    def _replace(self, opened: Sequence[OpenSegment]) -> None:
-        """One segment in the place of `opened`, without their dead rows."""
-        merged = merge(opened)
-        connection = self.connection()
-        connection.executemany(
-            "DELETE FROM segments WHERE name = ?", [(s.segment.name,) for s in opened]
+    def merge_vectors(self, most: int | None = None) -> bool:
+        """The same for vectors, of segments of up to `most` rows alone where that is given."""
+        if not self._may_merge("vectors"):
+            return False
+        chosen = _chosen([v for v in self.view().vectors if most is None or v.rows <= most])
+        if chosen:
+            merged = merge_vectors(chosen)
+            self._forget("vectors", chosen)
+            if len(merged.chunks):
+                self._write_vectors(merged)
+            self._forget_tombstones()
+            self.commit()
+        return bool(chosen)
+
+    def _may_merge(self, table: str) -> bool:
+        """Whether it is worth opening the segments: there are dead rows, or enough of a size."""
+        rows = self.catalog.connection.execute(f"SELECT rows, rows FROM {table}").fetchall()
+        return bool(self.catalog.count("tombstones") or choose_merge(rows))
+
+    def _forget(self, table: str, opened: Sequence[OpenRows]) -> None:
+        self.connection().executemany(
+            f"DELETE FROM {table} WHERE name = ?", [(rows.segment.name,) for rows in opened]
         )
-        connection.executemany(
-            "DELETE FROM tombstones WHERE chunk = ?",
-            [(chunk,) for s in opened for chunk in s.chunks[s.dead_rows].tolist()],
-        )
-        if len(merged.chunks):
-            self._write_segment(merged)
+
+    def _forget_tombstones(self) -> None:
+        """Drop the tombstones whose chunk no live segment holds any more."""
+        import numpy as np
+
+        dead = self.catalog.column("SELECT chunk FROM tombstones")
+        if dead:
+            view = self.view()
+            held = [rows.chunks[rows.dead_rows] for rows in (*view.postings, *view.vectors)]
+            gone = np.setdiff1d(np.array(dead, np.int64), np.concatenate([[], *held]))
+            self.connection().executemany(
+                "DELETE FROM tombstones WHERE chunk = ?", [(chunk,) for chunk in gone.tolist()]
+            )
 
     def sweep(self) -> None:
         """Remove the folders that no live row names; only with nothing uncommitted."""
         from ragcli.store.segments import sweep
 
         assert self._open is None
-        live = {
-            str(name)
-            for row in self.catalog.connection.execute("SELECT name, vectors FROM segments")
-            for name in row
-            if name
-        }
-        sweep(self.segments, live)
+        names = self.catalog.column("SELECT name FROM segments UNION ALL SELECT name FROM vectors")
+        sweep(self.segments, set(map(str, names)))
+
+
+def _chosen(opened: Sequence[Opened]) -> list[Opened]:
+    return [opened[i] for i in choose_merge([(rows.rows, rows.live_rows) for rows in opened])]

@@ -1,0 +1,220 @@
+"""The read path with an encoder that takes its time: what is made on demand, and the mix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import answers, build, write_files
+from neural import FakeEncoder, vector
+
+from ragcli.records import SearchRequest, SearchResult
+from ragcli.retrieval import on_demand
+from ragcli.retrieval.fusion import mix, scale
+from ragcli.retrieval.retriever import Retriever
+from ragcli.store.index import Index
+
+pytestmark = pytest.mark.usefixtures("fake")
+WORDS = "harbour crane lamp tea queue worker ship rope tide gull anchor night".split()
+
+
+def passage(number: int) -> str:
+    rng = np.random.default_rng(number)
+    return " ".join(rng.choice(WORDS, 6)) + f" number{number}."
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    write_files(tmp_path / "docs", {f"{i:03}.txt": passage(i) for i in range(150)})
+    return tmp_path / "docs"
+
+
+def search(location: Path, question: str, k: int = 10, **how: object) -> SearchResult:
+    with Index.open(location) as index:
+        return Retriever(index).search(SearchRequest(question, k, **how))  # type: ignore[arg-type]
+
+
+def stored_vector(text: str) -> np.ndarray:
+    encoded = FakeEncoder().encode_documents([text])
+    assert encoded.factors is not None
+    return encoded.codes[0].astype(float) * float(encoded.factors[0])
+
+
+def test_dense_scores_are_dot_products_signs_and_all(docs: Path, tmp_path: Path) -> None:
+    build(tmp_path / "rag", docs, encoder="fake")
+    found = search(tmp_path / "rag", "gull lamp", 150, mode="dense")
+    expected = {
+        f"{i:03}.txt": float(stored_vector(passage(i)) @ vector("gull lamp")) for i in range(150)
+    }
+    assert len(found.hits) == 150
+    assert min(expected.values()) < -0.1
+    assert {hit.path: hit.score for hit in found.hits} == pytest.approx(expected)
+    scores = [hit.score for hit in found.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert found.hits[-1].dense is not None
+    assert found.hits[-1].dense.rank == 150
+    assert (found.embedded, found.embedded_now) == (150, 0)
+
+
+def test_the_mix_is_the_mix(docs: Path, tmp_path: Path) -> None:
+    build(tmp_path / "rag", docs, encoder="fake")
+    question = "tea rope number7"
+    words = {h.path: h.score for h in search(tmp_path / "rag", question, 150, mode="lexical").hits}
+    near = {h.path: h.score for h in search(tmp_path / "rag", question, 150, mode="dense").hits}
+
+    def scaled(scores: dict[str, float], missing: float) -> dict[str, float]:
+        best = sorted(scores.values(), reverse=True)
+        low = best[99] if len(best) > 99 else missing
+        return {path: max(0.0, (s - low) / (best[0] - low)) for path, s in scores.items()}
+
+    lexical, dense = scaled(words, 0.0), scaled(near, best_missing := min(near.values()))
+    assert best_missing < 0
+    expected = {path: 0.55 * lexical.get(path, 0.0) + 0.45 * dense[path] for path in near}
+    hits = search(tmp_path / "rag", question, 20).hits
+    assert [hit.score for hit in hits] == pytest.approx(sorted(expected.values())[::-1][:20])
+    for hit in hits:
+        assert hit.score == pytest.approx(expected[hit.path])
+
+
+def test_what_has_no_vector_gets_one_on_demand(docs: Path, tmp_path: Path) -> None:
+    build(tmp_path / "rag", docs, encoder="fake", lazy=True)
+    build(tmp_path / "full", docs, encoder="fake")
+    best = [h.text for h in search(tmp_path / "rag", "tea rope", 50, mode="lexical").hits]
+    FakeEncoder.texts.clear()
+    found = search(tmp_path / "rag", "tea rope", 20)
+    assert (found.embedded, found.embedded_now) == (0, 50)
+    assert len(FakeEncoder.texts) == 50
+    assert set(FakeEncoder.texts[:8]) <= set(best[:16])
+    assert "embed" in found.timings_ms
+    assert all(hit.dense and hit.dense.score is not None for hit in found.hits[:5])
+    exact = {h.path: h.score for h in search(tmp_path / "full", "tea rope", 150, mode="dense").hits}
+    for hit in found.hits:
+        if hit.dense and hit.dense.score is not None:
+            assert hit.dense.score == exact[hit.path]
+
+
+def test_the_last_vector_there_is_is_the_zero_of_the_scale(docs: Path, tmp_path: Path) -> None:
+    build(tmp_path / "rag", docs, encoder="fake", lazy=True)
+    found = search(tmp_path / "rag", "tea rope", 150)
+    words = sorted((h.lexical.score for h in found.hits if h.lexical), reverse=True)
+    near = [h.dense.score for h in found.hits if h.dense and h.dense.score is not None]
+    assert len(near) == 50
+    assert min(near) != 0
+    low = words[99] if len(words) > 99 else 0.0
+    for hit in found.hits:
+        assert hit.lexical
+        assert hit.dense
+        lexical = max(0.0, (hit.lexical.score - low) / (words[0] - low))
+        dense = 0.0
+        if hit.dense.score is not None:
+            dense = (hit.dense.score - min(near)) / (max(near) - min(near))
+        assert hit.score == pytest.approx(0.55 * lexical + 0.45 * dense)
+
+
+def test_dense_mode_is_given_the_best_by_words(docs: Path, tmp_path: Path) -> None:
+    build(tmp_path / "rag", docs, encoder="fake", lazy=True)
+    found = search(tmp_path / "rag", "tea rope", 60, mode="dense")
+    assert len(found.hits) == found.embedded_now == 50
+    assert all(hit.lexical is None for hit in found.hits)
+    assert search(tmp_path / "rag", "zzz", 5, mode="dense").hits == ()
+    assert search(tmp_path / "rag", "tea rope", 5, mode="lexical").embedded_now == 0
+
+
+def test_a_filter_holds_for_what_is_made(docs: Path, tmp_path: Path) -> None:
+    build(tmp_path / "rag", docs, encoder="fake", lazy=True)
+    with Index.open(tmp_path / "rag") as index:
+        retriever = Retriever(index)
+        assert retriever.search(SearchRequest("tea rope", mode="dense")).embedded_now == 50
+        for mode in ("dense", "hybrid"):
+            found = retriever.search(SearchRequest("tea", 150, mode=mode, paths=("00*",)))
+            assert 0 < len(found.hits) <= 10
+            assert all(hit.path.startswith("00") for hit in found.hits)
+
+
+@pytest.mark.parametrize("fusion", ["mix", "rrf"])
+def test_made_on_demand_or_stored_is_the_same(docs: Path, tmp_path: Path, fusion: str) -> None:
+    build(tmp_path / "rag", docs, encoder="fake", lazy=True)
+    with Index.open(tmp_path / "rag") as index:
+        retriever = Retriever(index)
+        first = retriever.search(SearchRequest("tea rope", 40, fusion=fusion))
+    assert retriever.keep()
+    again = search(tmp_path / "rag", "tea rope", 40, fusion=fusion)
+    assert (again.embedded, again.embedded_now) == (50, 0)
+    assert again.hits == first.hits
+
+
+def test_on_demand_ends_in_time(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path / "rag", docs, encoder="fake", lazy=True)
+    monkeypatch.setattr(on_demand, "ON_DEMAND_SECONDS", 0.1)
+    monkeypatch.setattr(FakeEncoder, "seconds", 0.01)
+    made = search(tmp_path / "rag", "tea rope").embedded_now
+    assert made in (8, 16)
+    monkeypatch.setattr(on_demand, "ON_DEMAND_SECONDS", 0.0)
+    assert search(tmp_path / "rag", "tea rope").embedded_now == 8
+
+
+def test_at_most_so_many_of_a_file_looks_deeper(tmp_path: Path) -> None:
+    same = "\n\n".join(f"Tea rope {i}." for i in range(130))
+    write_files(tmp_path / "docs", {"many.txt": same, "one.txt": "Tea.", "two.txt": "Rope."})
+    build(tmp_path / "rag", tmp_path / "docs", encoder="fake", chunk="sentences:1", lazy=True)
+    for build_now in (False, True):
+        if build_now:
+            build(tmp_path / "rag")
+        found = search(tmp_path / "rag", "tea rope", 4, max_per_file=2)
+        assert sorted(hit.path for hit in found.hits) == [
+            "many.txt",
+            "many.txt",
+            "one.txt",
+            "two.txt",
+        ]
+
+
+def test_pieces_are_counted_where_the_tokenizer_counts_them(docs: Path, tmp_path: Path) -> None:
+    build(tmp_path / "rag", docs, encoder="fake", lazy=True)
+    counted = [FakeEncoder().pieces(passage(i)) for i in range(150)]
+    with Index.open(tmp_path / "rag") as index:
+        assert index.pieces_per_word == sum(p for _, p in counted) / sum(w for w, _ in counted)
+    write_files(docs, {"000.txt": "Antidisestablishmentarianism."})
+    build(tmp_path / "rag", lazy=True)
+    counted[0] = (1, 1 + 28 // 4)
+    with Index.open(tmp_path / "rag") as index:
+        assert index.pieces_per_word == sum(p for _, p in counted) / sum(w for w, _ in counted)
+    build(tmp_path / "rag", encoder="hash")
+    with Index.open(tmp_path / "rag") as index:
+        assert index.pieces_per_word is None
+        assert index.languages() == ()
+    assert answers(tmp_path / "rag", "tea rope")
+
+
+def test_the_first_chunks_of_a_document_are_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragcli.indexing.analysis.SLICE", 20)
+    text = " ".join(f"The number of this is {i}." for i in range(9))
+    write_files(tmp_path / "docs", {"a.txt": text})
+    build(tmp_path / "rag", tmp_path / "docs", encoder="fake", chunk="sentences:1", lazy=True)
+    with Index.open(tmp_path / "rag") as index:
+        rows = index.catalog.connection.execute("SELECT * FROM tallies").fetchall()
+        assert rows == [("english", 1, 24, 4 * FakeEncoder().pieces("The number of this is 1.")[1])]
+        assert index.languages() == ("english",)
+
+
+@pytest.mark.parametrize(
+    ("scores", "lowest", "scaled"),
+    [
+        ([3.0, 1.0, 2.0], 1.0, [1.0, 0.0, 0.5]),
+        ([-1.0, -3.0, np.nan, -2.0], -3.0, [1.0, 0.0, 0.0, 0.5]),
+        ([-1.0, np.nan], -1.0, [1.0, 0.0]),
+        ([2.0, 2.0, 1.0], 2.0, [1.0, 1.0, 0.0]),
+        ([0.0, np.nan], None, [0.0, 0.0]),
+        ([], None, []),
+    ],
+)
+def test_scale(scores: list[float], lowest: float | None, scaled: list[float]) -> None:
+    assert scale(np.array(scores), lowest).tolist() == scaled
+    assert mix(np.array(scaled), np.zeros(len(scaled)), 0.25).tolist() == [
+        0.75 * value for value in scaled
+    ]
