@@ -109,7 +109,7 @@ class Hit:
     """One retrieved chunk, with every number that put it at its rank.
 
     `path` is relative to the indexed root (for a record `corpus.jsonl#ID`, `record` the id).
-    `score` orders the hits; `lexical` is BM25, `dense` the dot product, None where that
+    `score` orders the hits; `neighbour` is the part of it that the passage beside gave; `lexical` is BM25, `dense` the dot product, None where that
     retriever did not run; `weight` is p(z|x), the softmax of the scores over the hits shown.
     `stale` is true when the file has changed or gone since it was indexed, None when unknown.
     """
@@ -129,6 +129,7 @@ class Hit:
     record: str | None = None
     lexical: Leg | None = None
     dense: Leg | None = None
+    neighbour: float = 0.0
     rerank: float | None = None
     terms: tuple[TermShare, ...] = ()
     stale: bool | None = None
@@ -149,6 +150,8 @@ class SearchRequest:
     alpha: float | None = None
     paths: tuple[str, ...] = ()
     max_per_file: int | None = None
+    rerank: str | None = None
+    """A cross-encoder that orders the best 50 anew, by name or folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,8 @@ class SearchResult:
     embedded: int
     problems: int
     timings_ms: dict[str, float] = field(default_factory=dict)
+    cut: int = 0
+    """Passages that the reranker could not read to their end."""
     embedded_now: int = 0
 
 
@@ -240,12 +245,15 @@ class Progress:
 class Settings:
     """What an index remembers, so that plain `ragcli index` means "make it true again".
 
-    `encoder` is `hash` or `none`; `chunk` a chunking such as `auto`, `words:100`,
+    `encoder` is `minilm`, `hash`, `none`, `st:NAME` or `onnx:DIR`; `query_model` (the question's
+    own encoder) and `device` belong to `st:`; `chunk` a chunking such as `auto`, `words:100`,
     `sentences:1`, `tokens:200/20`; `max_file_size` is in bytes; `dim` and `normalise` shape
     the `hash` encoder only.
     """
 
-    encoder: str = "hash"
+    encoder: str = "minilm"
+    query_model: str | None = None
+    device: str | None = None
     chunk: str = "auto"
     glob: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()

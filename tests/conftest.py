@@ -38,7 +38,9 @@ def write_files(root: Path, files: Mapping[str, str]) -> None:
 def build(
     location: Path, *paths: Path, lazy: bool = False, full: bool = False, **changes: object
 ) -> IndexReport:
-    """Index `paths` (none: what is remembered) into `location`."""
+    """Index `paths` (none: what is remembered) into `location`; `hash` unless it is said."""
+    if not location.exists():
+        changes = {"encoder": "hash", **changes}
     return index_folder(location, paths, changes, lazy=lazy, full=full)
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 from zlib import crc32
 
@@ -73,8 +74,8 @@ class FakeEncoder:
 def install(set_attribute: Callable[[Any, str, Any], None] = setattr) -> None:
     """From now on the encoder `fake` is there; `set_attribute` may be monkeypatch's."""
 
-    def opened(settings: Settings) -> Any:
-        return FakeEncoder() if settings.encoder == "fake" else real(settings)
+    def opened(settings: Settings, home: Path) -> Any:
+        return FakeEncoder() if settings.encoder == "fake" else real(settings, home)
 
     set_attribute(FakeEncoder, "texts", [])
     for module in (encoders, analysis, run, retriever):

@@ -71,7 +71,7 @@ def test_json_has_the_fields_that_others_build_on(ask, folder: Path) -> None:
     line = FILES["ports.md"][: first["start"]].count("\n") + 1
     assert first["lines"] == [line, line]
     assert first["heading"] == ["Ports"]
-    assert first["scores"].keys() == {"lexical", "dense", "rerank"}
+    assert first["scores"].keys() == {"lexical", "dense", "neighbour", "rerank"}
     assert first["stale"] is False
     assert sum(hit["weight"] for hit in result["hits"]) == pytest.approx(1)
     assert first["text"] in result["prompt"]

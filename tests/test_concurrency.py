@@ -77,7 +77,7 @@ def test_two_writers_take_turns(tmp_path: Path) -> None:
     results = [writer.communicate(timeout=60) for writer in writers]
     assert [writer.returncode for writer in writers] == [0] * 4, results
     fresh = tmp_path / "fresh"
-    build(fresh, docs)
+    build(fresh, docs, encoder="minilm")
     assert answers(location, "harbour file7", 20) == answers(fresh, "harbour file7", 20)
 
 

@@ -67,7 +67,7 @@ def some_vectors(location: Path) -> None:
     with write_lock(location, 0.0):
         catalog = Catalog.open_write(location)
         with Index.open(location) as index:
-            encoder = run.open_encoder(index.settings)
+            encoder = run.open_encoder(index.settings, index.path)
         assert encoder is not None
         writer = Writer(location, catalog)
         for _ in encode_pending(writer, encoder):

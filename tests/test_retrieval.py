@@ -11,7 +11,7 @@ from neural import FakeEncoder, vector
 
 from ragcli.records import SearchRequest, SearchResult
 from ragcli.retrieval import on_demand
-from ragcli.retrieval.fusion import mix, scale
+from ragcli.retrieval.fusion import mix, scale, weight_of
 from ragcli.retrieval.retriever import Retriever
 from ragcli.store.index import Index
 
@@ -70,8 +70,10 @@ def test_the_mix_is_the_mix(docs: Path, tmp_path: Path) -> None:
 
     lexical, dense = scaled(words, 0.0), scaled(near, best_missing := min(near.values()))
     assert best_missing < 0
-    expected = {path: 0.55 * lexical.get(path, 0.0) + 0.45 * dense[path] for path in near}
-    hits = search(tmp_path / "rag", question, 20).hits
+    found = search(tmp_path / "rag", question, 20)
+    hits, alpha = found.hits, found.alpha
+    assert alpha is not None
+    expected = {path: (1 - alpha) * lexical.get(path, 0.0) + alpha * dense[path] for path in near}
     assert [hit.score for hit in hits] == pytest.approx(sorted(expected.values())[::-1][:20])
     for hit in hits:
         assert hit.score == pytest.approx(expected[hit.path])
@@ -109,7 +111,38 @@ def test_the_last_vector_there_is_is_the_zero_of_the_scale(docs: Path, tmp_path:
         dense = 0.0
         if hit.dense.score is not None:
             dense = (hit.dense.score - min(near)) / (max(near) - min(near))
-        assert hit.score == pytest.approx(0.55 * lexical + 0.45 * dense)
+        assert found.alpha is not None
+        assert hit.score == pytest.approx((1 - found.alpha) * lexical + found.alpha * dense)
+
+
+def test_the_dense_share_falls_where_words_are_shattered(tmp_path: Path) -> None:
+    words = ["tea", "rope", "incomprehensibilities"]
+    write_files(tmp_path / "docs", {f"{i}.md": word for i, word in enumerate(words)})
+    build(tmp_path / "rag", tmp_path / "docs", encoder="fake")
+    pieces = [1 + len(word) // 4 for word in words]  # as the fake tokenizer has it
+    assert sum(pieces) / 3 > 1.6
+    found = search(tmp_path / "rag", "tea")
+    assert found.alpha == pytest.approx(0.45 * 1.6 / (sum(pieces) / 3))
+    assert weight_of(0.45, 1.6) == weight_of(0.45, 1.1) == weight_of(0.45, None) == 0.45
+    with Index.open(tmp_path / "rag") as index:
+        assert Retriever(index).search(SearchRequest("tea", alpha=0.3)).alpha == 0.3
+
+
+def test_a_passage_gets_a_tenth_of_the_better_one_beside_it(tmp_path: Path) -> None:
+    text = "Alpha tea one. Beta rope two. Gamma tea tea three. Delta four. Epsilon tea five."
+    write_files(tmp_path / "docs", {"a.md": text, "b.md": "Zeta tea six."})
+    build(tmp_path / "rag", tmp_path / "docs", encoder="fake", chunk="sentences:1")
+    hits = {hit.text: hit for hit in search(tmp_path / "rag", "tea rope", 10).hits}
+    assert len(hits) == 6
+    alone = {text: hit.score - hit.neighbour for text, hit in hits.items()}
+    order = ["Alpha tea one.", "Beta rope two.", "Gamma tea tea three.", "Delta four.",
+             "Epsilon tea five."]  # fmt: skip
+    for i, text in enumerate(order):
+        beside = [alone[order[j]] for j in (i - 1, i + 1) if 0 <= j < len(order)]
+        assert hits[text].neighbour == pytest.approx(0.1 * max(beside))
+    assert hits["Zeta tea six."].neighbour == 0
+    lexical = search(tmp_path / "rag", "tea rope", 10, mode="lexical").hits
+    assert all(hit.neighbour == 0 for hit in lexical)
 
 
 def test_dense_mode_is_given_the_best_by_words(docs: Path, tmp_path: Path) -> None:

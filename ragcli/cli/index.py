@@ -55,8 +55,15 @@ class IndexFolder(options.CommandLine):
     ] = None
     encoder: Annotated[
         str | None,
-        _remembered(metavar="NAME", help="hash or none: what makes vectors of passages [hash]"),
+        _remembered(
+            metavar="NAME",
+            help="what makes vectors: minilm, hash, none, onnx:DIR or st:NAME [minilm]",
+        ),
     ] = None
+    query_model: Annotated[
+        str | None, _remembered(metavar="NAME", help="st: the question's own model (DPR)")
+    ] = None
+    device: Annotated[str | None, _remembered(metavar="NAME", help="st: cpu, cuda, mps …")] = None
     chunk: Annotated[
         str | None,
         _remembered(

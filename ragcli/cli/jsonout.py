@@ -57,6 +57,7 @@ def _hit(hit: Hit, *, explain: bool) -> dict[str, object]:
         "scores": {
             "lexical": None if hit.lexical is None else hit.lexical.score,
             "dense": None if hit.dense is None else hit.dense.score,
+            "neighbour": hit.neighbour,
             "rerank": hit.rerank,
         },
         "weight": hit.weight,

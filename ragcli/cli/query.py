@@ -103,6 +103,10 @@ class Query(options.CommandLine):
             help="mix of scaled scores, or rrf, reciprocal ranks [mix]",
         ),
     ] = "mix"
+    rerank: Annotated[
+        str | None,
+        _retrieval(metavar="MODEL", help="order the best 50 by a cross-encoder; needs ragcli[st]"),
+    ] = None
     path: Annotated[
         list[str] | None,
         _retrieval(metavar="GLOB", help="only files that match; may be given again"),
@@ -168,6 +172,7 @@ class Query(options.CommandLine):
                 alpha=self.alpha,
                 paths=tuple(self.path or ()),
                 max_per_file=self.max_per_file,
+                rerank=self.rerank,
             ),
             budget=self.budget,
             template=None if self.template is None else read_text(self.template),
@@ -308,6 +313,8 @@ def _warn(result: SearchResult, prompt: Prompt, wanted: Wanted, output: Output) 
         now = f" ({result.embedded_now:,} made for this answer)" if result.embedded_now else ""
         output.warn(f"{missing:,} of {result.chunks:,} passages have no vector yet{now}; "
                     "ragcli index makes them")  # fmt: skip
+    if result.cut:
+        output.warn(f"the reranker could not read {counted(result.cut, 'passage')} to the end")
     if prompt.dropped:
         ranks = ", ".join(f"[{rank}]" for rank in prompt.dropped)
         output.warn(f"left out of the prompt for --budget {wanted.budget}: {ranks}")

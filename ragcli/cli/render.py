@@ -160,6 +160,8 @@ def _explanation(hit: Hit) -> list[str]:
         if leg is not None:
             rank = "not among its candidates" if leg.rank is None else f"rank {leg.rank}"
             lines.append(f"{_INDENT}{name:<8}{_number(leg.score):>9}  {rank}")
+    if hit.neighbour:
+        lines.append(f"{_INDENT}{'beside':<8}{_number(hit.neighbour):>9}  of the next passage's")
     if hit.rerank is not None:
         lines.append(f"{_INDENT}{'rerank':<8}{_number(hit.rerank):>9}")
     terms = [(visible(share.term), share) for share in hit.terms]
@@ -179,7 +181,7 @@ def _explanation(hit: Hit) -> list[str]:
 def _summary(result: SearchResult) -> str:
     parts = [result.mode]
     if result.mode == "hybrid":
-        alpha = "" if result.alpha is None else f" with {result.alpha:g} dense"
+        alpha = "" if result.alpha is None else f" with {result.alpha:.2g} dense"
         parts = [f"hybrid: {result.fusion}{alpha}"]
     parts.append(f"{result.chunks:,} passages searched")
     if "total" in result.timings_ms:

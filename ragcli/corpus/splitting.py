@@ -44,8 +44,10 @@ class Tokenizer(Protocol):
     many pieces the tokenizer cuts them. An encoder that is out of its depth cuts them small.
     """
 
-    window: int | None
-    """The most tokens that it reads, None for no limit."""
+    @property
+    def window(self) -> int | None:
+        """The most tokens that it reads, None for no limit."""
+        ...
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """(start, end) of each token, in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ragcli.encoders.encoded import Encoded
@@ -19,9 +20,13 @@ __all__ = [
     "Encoder",
     "HashingEncoder",
     "WordTokenizer",
+    "check_encoder",
     "open_encoder",
     "open_tokenizer",
+    "prepare_encoder",
 ]
+
+NAMES = "minilm, hash, none, st:NAME or onnx:DIR"
 
 
 class Encoder(Protocol):
@@ -38,14 +43,22 @@ class Encoder(Protocol):
     """
 
     name: str
-    dim: int
-    window: int | None
     batch: int
     inline: bool
     weighted: bool
     normalise: bool
     dense_weight: float
     words_only: bool
+
+    @property
+    def dim(self) -> int:
+        """Columns of a row."""
+        ...
+
+    @property
+    def window(self) -> int | None:
+        """The most tokens of a text that it reads, None for no limit."""
+        ...
 
     @property
     def fingerprint(self) -> str:
@@ -77,20 +90,62 @@ class WordTokenizer:
         return [match.span() for match in re.finditer(r"\S+", text)]
 
 
-def open_encoder(settings: Settings) -> Encoder | None:
+def open_encoder(settings: Settings, home: Path) -> Encoder | None:
     """The encoder that `settings` name, None for `none`.
 
-    Raises UsageError for a name or dimension that means nothing.
+    `home` is the folder beside the index where `st:` keeps what it needs (see `prepare`).
+    Raises UsageError for a name or dimension that means nothing, ModelUnavailable for a model
+    that is not there.
     """
+    kind, _, model = settings.encoder.partition(":")
     if settings.encoder == "none":
         return None
+    if settings.encoder == "minilm":
+        from ragcli.encoders.minilm import open_minilm
+
+        return open_minilm()
     if settings.encoder == "hash":
         if settings.dim < 1:
             raise UsageError(f"--dim {settings.dim} is not a dimension", "use --dim 1024")
         return HashingEncoder(settings.dim, normalise=settings.normalise)
-    raise UsageError(f"no encoder is named {settings.encoder}", "use --encoder hash or none")
+    if kind == "onnx" and model:
+        from ragcli.encoders.onnx_model import OnnxEncoder
+
+        return OnnxEncoder(Path(model), settings.encoder)
+    if kind == "st" and model:
+        from ragcli.encoders.sentence import open_sentence
+
+        return open_sentence(model, settings.query_model, home, device=settings.device)
+    raise UsageError(f"no encoder is named {settings.encoder}", f"use {NAMES}")
 
 
-def open_tokenizer(settings: Settings) -> Encoder | WordTokenizer:
+def prepare_encoder(settings: Settings, home: Path) -> None:
+    """Load what `open_encoder` then finds in `home`: the model of `st:NAME`, once.
+
+    Raises ModelUnavailable.
+    """
+    kind, _, model = settings.encoder.partition(":")
+    if kind == "st" and model:
+        from ragcli.encoders.sentence import prepare
+
+        prepare(model, settings.query_model, home, device=settings.device)
+
+
+def check_encoder(settings: Settings) -> None:
+    """Raises UsageError or ModelUnavailable for an encoder that cannot be, loading no model."""
+    kind, _, model = settings.encoder.partition(":")
+    if kind == "st" and model:
+        return
+    for name in ("query_model", "device"):
+        if getattr(settings, name) is not None:
+            option = name.replace("_", "-")
+            raise UsageError(
+                f"--{option} is for --encoder st:NAME, and this is {settings.encoder}",
+                f"--{option} '' forgets it",
+            )
+    open_encoder(settings, Path())
+
+
+def open_tokenizer(settings: Settings, home: Path) -> Encoder | WordTokenizer:
     """Who counts tokens under `settings`: the encoder, or words where there is none."""
-    return open_encoder(settings) or WordTokenizer()
+    return open_encoder(settings, home) or WordTokenizer()

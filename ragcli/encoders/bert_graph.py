@@ -119,7 +119,8 @@ class _Builder:
         import numpy as np
         from onnx import numpy_helper
 
-        self._constants[name] = numpy_helper.from_array(np.ascontiguousarray(array), name)
+        # Not ascontiguousarray, which makes a list of a single number.
+        self._constants[name] = numpy_helper.from_array(np.asarray(array, order="C"), name)
         return name
 
     def _numbers(self, name: str, numbers: int | list[int]) -> str:

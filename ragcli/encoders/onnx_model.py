@@ -194,21 +194,27 @@ class OnnxEncoder(ModelFolder):
         """The question's vector, float64 (dim,), of length 1 where the model normalises."""
         return self._vector(*self._ids(self.query_prompt, [text]))
 
-    def _ids(self, prompt: str, texts: Sequence[str]) -> list[list[int]]:
+    def _ids(self, prompt: str, texts: Sequence[str]) -> list[tuple[list[int], list[int]]]:
+        """For each text the token ids of the prompt and its own, cut as one: a tokenizer may
+        join the space between them to either."""
         whole = [prompt + text for text in texts] if prompt else list(texts)
         if len(whole) == 1:
-            return [self._tokenizer.encode(whole[0], add_special_tokens=False).ids]
-        encoded = self._tokenizer.encode_batch(whole, add_special_tokens=False)
-        return [each.ids for each in encoded]
+            encoded = [self._tokenizer.encode(whole[0], add_special_tokens=False)]
+        else:
+            encoded = self._tokenizer.encode_batch(whole, add_special_tokens=False)
+        end = len(prompt.rstrip())
+        heads = [sum(stop <= end for _, stop in each.offsets) if prompt else 0 for each in encoded]
+        return [(each.ids[:n], each.ids[n:]) for each, n in zip(encoded, heads, strict=True)]
 
-    def _vector(self, ids: list[int]) -> NDArray[np.float64]:
+    def _vector(self, text: tuple[list[int], list[int]]) -> NDArray[np.float64]:
         """One text's vector; a text beyond the window (a question) is the mean of its parts."""
         import numpy as np
 
+        prompt, ids = text
         before, behind = self._special
-        room = self._room
+        room = max(1, self._room - len(prompt))
         parts = [ids[start : start + room] for start in range(0, max(len(ids), 1), room)]
-        vectors = [self._run(before + part + behind) for part in parts]
+        vectors = [self._run(before + prompt + part + behind) for part in parts]
         weights = [max(len(part), 1) for part in parts]
         vector = np.average(np.asarray(vectors, np.float64), axis=0, weights=weights)
         length = float(np.sqrt(np.square(vector).sum())) if self.normalise else 1.0
@@ -233,14 +239,16 @@ class OnnxEncoder(ModelFolder):
 def own_prompts(prompts: Mapping[str, str], default: str | None) -> tuple[str, str]:
     """What a model puts before a question and before a document, of its prompts by name.
 
-    As sentence-transformers chooses: the first of these names that is there, else `default`.
+    The first of these names that says something; `default` where none is there at all. (Version 6
+    of sentence-transformers gives every model an empty `document`, and so passes over `passage`.)
     """
 
     def first(*names: str) -> str:
-        return next((prompts[name] or "" for name in names if name in prompts), "")
+        there = [name for name in names if name in prompts] or [default or ""]
+        given = (prompts.get(name, "") for name in there)
+        return next(filter(None, given), "")
 
-    otherwise = default or ""
-    return first("query", otherwise), first("document", "passage", "corpus", otherwise)
+    return first("query"), first("document", "passage", "corpus")
 
 
 def folder_fingerprint(folder: Path) -> str:

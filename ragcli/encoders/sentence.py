@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_SAID = {"model", "folder", "revision", "fingerprint", "dim", "torch"}
+"""What a `source.json` must say to be of use."""
+
 
 class SentenceEncoder:
     """Two encoders of one space, for documents and for questions; often they are the same."""
@@ -141,7 +144,7 @@ def _sources(
 ) -> list[tuple[Path, dict[str, Any]]] | None:
     """(folder, source.json) of the documents' encoder and of the question's own, if it has one.
 
-    None where they were made for other names, or a file is gone.
+    None where they were made for other names, or a file is gone or damaged.
     """
     wanted = [(home, name)] + [(home / "question", query_model)] * (query_model is not None)
     found = []
@@ -149,6 +152,8 @@ def _sources(
         try:
             source = json.loads((folder / "source.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
+            return None
+        if not isinstance(source, dict) or not source.keys() >= _SAID:
             return None
         files = ["tokenizer.json", SETTINGS] + ["model.onnx"] * (source["torch"] is None)
         if source["model"] != model or not all((folder / file).is_file() for file in files):

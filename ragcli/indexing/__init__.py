@@ -53,11 +53,12 @@ def index_folder(
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path} does not exist", "name a folder or a file to index")
+    changes = _settled(changes or {})
     if dry_run:
-        return dry(location, paths, changes or {}, full=full)
+        return dry(location, paths, changes, full=full)
     for verify in (full, True):
         try:
-            with Run(location, paths, changes or {}, workers=workers, progress=progress) as run:
+            with Run(location, paths, changes, workers=workers, progress=progress) as run:
                 return run.index(lazy=lazy, full=full, verify=verify)
         except IndexDamaged:
             if verify:
@@ -65,12 +66,34 @@ def index_folder(
     raise AssertionError("unreachable")
 
 
+def _settled(changes: Mapping[str, object]) -> Mapping[str, object]:
+    """`changes` as they are remembered: models in folders by their absolute place.
+
+    What belongs to `st:` is forgotten with it, and by an empty text.
+    """
+    settled = dict(changes)
+    encoder = settled.get("encoder")
+    if isinstance(encoder, str):
+        kind, colon, model = encoder.partition(":")
+        if model and Path(model).is_dir():
+            settled["encoder"] = kind + colon + str(Path(model).resolve())
+        if kind != "st":
+            settled = {"query_model": None, "device": None, **settled}
+    question = settled.get("query_model")
+    if isinstance(question, str) and question and Path(question).is_dir():
+        settled["query_model"] = str(Path(question).resolve())
+    return {
+        name: None if name in ("query_model", "device") and value == "" else value
+        for name, value in settled.items()
+    }
+
+
 def check(settings: Settings) -> None:
     """Raises UsageError for settings that cannot be used, before anything is written."""
     from ragcli.corpus.chunking import parse_chunking
-    from ragcli.encoders import open_encoder
+    from ragcli.encoders import check_encoder
 
     if settings.dim > MOST_DIMENSIONS:
         raise UsageError(f"--dim {settings.dim} is more than {MOST_DIMENSIONS}", "use --dim 1024")
     parse_chunking(settings.chunk)
-    open_encoder(settings)
+    check_encoder(settings)

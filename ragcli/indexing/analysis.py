@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragcli.corpus.chunking import chunk, parse_chunking
@@ -82,11 +83,11 @@ class Analysed:
 class Analysis:
     """Turns files into outcomes under fixed settings; one per process."""
 
-    def __init__(self, settings: Settings, *, vectors: bool) -> None:
-        """`vectors`: also encode, where the encoder is cheap enough to run here."""
+    def __init__(self, settings: Settings, home: Path, *, vectors: bool) -> None:
+        """`home` is the encoder's; `vectors`: also encode, where the encoder is cheap enough to run here."""
         self._chunking = parse_chunking(settings.chunk)
-        self._tokenizer = open_tokenizer(settings)
-        encoder = open_encoder(settings)
+        self._tokenizer = open_tokenizer(settings, home)
+        encoder = open_encoder(settings, home)
         self._encoder = encoder if vectors and encoder and encoder.inline else None
         self._pieces: Callable[[str], tuple[int, int]] | None = getattr(
             self._tokenizer, "pieces", None

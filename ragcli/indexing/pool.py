@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 from ragcli.indexing.analysis import Analysed, FileOutcome, FileTask
@@ -32,7 +33,7 @@ _WAITING = 4
 class _Child:
     """One process and the pipe to it."""
 
-    def __init__(self, settings: Settings, vectors: bool) -> None:
+    def __init__(self, settings: Settings, home: Path, vectors: bool) -> None:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ragcli.indexing.worker"]
@@ -46,7 +47,7 @@ class _Child:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
-        self._first: Any = (settings, vectors, MEMORY)
+        self._first: Any = (settings, home, vectors, MEMORY)
 
     def ask(self, files: Sequence[FileTask], seconds: float) -> Iterator[Analysed | str]:
         """The answers, then how it ended: `done`, `timeout`, `memory` or `crashed`."""
@@ -89,8 +90,9 @@ class _Child:
 class Pool:
     """`workers` children over a list of tasks: `for analysed in pool.run(tasks)`."""
 
-    def __init__(self, settings: Settings, workers: int, *, vectors: bool) -> None:
+    def __init__(self, settings: Settings, home: Path, workers: int, *, vectors: bool) -> None:
         self._settings = settings
+        self._home = home
         self._vectors = vectors
         self._workers = workers
         self._stopped = threading.Event()
@@ -144,7 +146,7 @@ class Pool:
                 except IndexError:
                     break
                 if child is None:
-                    child = _Child(self._settings, self._vectors)
+                    child = _Child(self._settings, self._home, self._vectors)
                     self._children.add(child)
                 ended, unfinished = self._ask(child, files, done)
                 if ended != DONE and not self._stopped.is_set():

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragcli import __version__
 from ragcli.corpus.readers import is_plain
 from ragcli.corpus.walk import walk
-from ragcli.encoders import open_encoder
+from ragcli.encoders import open_encoder, prepare_encoder
 from ragcli.errors import IndexUnavailable
 from ragcli.indexing import LOCK_WAIT, check
 from ragcli.indexing.plan import Plan, known_files, make_plan
@@ -27,7 +27,7 @@ from ragcli.indexing.scope import reading_of, remembered, rules_of, scope
 from ragcli.records import Counts, IndexReport, Problem, Progress, Settings
 from ragcli.store.batch import FileState
 from ragcli.store.catalog import Catalog, damaged, decode_path
-from ragcli.store.folder import prepare
+from ragcli.store.folder import ENCODER, prepare
 from ragcli.store.index import read_settings
 from ragcli.store.lock import write_lock
 from ragcli.store.openfile import OpenFile
@@ -126,7 +126,10 @@ class Run:
         catalog, writer = self._catalog, self._writer
         settings = replace(read_settings(catalog), **self._changes)
         check(settings)
-        self._reading = reading_of(settings)
+        home = self._location / ENCODER
+        prepare_encoder(settings, home)
+        self._encoder = open_encoder(settings, home)
+        self._reading = reading_of(settings, home)
         root, starts = scope(self._paths) if self._paths else remembered(catalog, self._location)
         self._heal(verify=verify)
         plan = self._plan(root, starts, settings, full=full)
@@ -138,7 +141,7 @@ class Run:
             while writer.merge_postings():
                 pass
             if not lazy:
-                self._encode(settings)
+                self._encode()
             self._merge_vectors()
         self._settle()
         return self._report(root, settings)
@@ -171,7 +174,7 @@ class Run:
         have = {key: self._catalog.get(key) for key in wanted}
         if _plain(wanted) != have:
             self._writer.remember(settings, stored, starts, __version__)
-        fingerprint = _fingerprint(settings)
+        fingerprint = self._encoder.fingerprint if self._encoder else None
         if self._catalog.get("encoder") != fingerprint:
             self._writer.drop_vectors()
             self._catalog.put("encoder", fingerprint)
@@ -232,17 +235,18 @@ class Run:
         self, files: Sequence[FileTask], settings: Settings, *, vectors: bool
     ) -> Generator[Analysed, None, None]:
         """Outcomes in this process for a little plain text, else from children."""
+        home = self._location / ENCODER
         plain = sum(file.size for file in files if is_plain(file.path))
         tasks = list(make_tasks(files, min(TASK_BYTES, plain // (TASKS_A_WORKER * self._workers))))
         small = sum(file.size for file in files) <= INLINE_BYTES
         if small and all(is_plain(file.path) for file in files):
             from ragcli.indexing.analysis import Analysis
 
-            analysis = Analysis(settings, vectors=vectors)
+            analysis = Analysis(settings, home, vectors=vectors)
             return (analysed for task in tasks for analysed in analysis.run(task))
         from ragcli.indexing.pool import Pool
 
-        return Pool(settings, self._workers, vectors=vectors).run(tasks)
+        return Pool(settings, home, self._workers, vectors=vectors).run(tasks)
 
     def _put(self, analysed: Analysed, *, reuse: bool) -> None:
         rows: list[tuple[int, int] | None] = []
@@ -285,11 +289,11 @@ class Run:
         rebuild_lost(self._writer, verify=verify)
         self._writer.commit()
 
-    def _encode(self, settings: Settings) -> None:
+    def _encode(self) -> None:
         """Vectors for the chunks that have none yet, visible to readers as they come."""
         from ragcli.indexing.rebuild import encode_pending
 
-        encoder = open_encoder(settings)
+        encoder = self._encoder
         if encoder is None:
             return
         chunks = self._catalog.count("chunks")
@@ -354,11 +358,6 @@ def make_tasks(files: Sequence[FileTask], most: int) -> Iterable[list[FileTask]]
         size += file.size + FILE_BYTES
     if task:
         yield task
-
-
-def _fingerprint(settings: Settings) -> str | None:
-    encoder = open_encoder(settings)
-    return encoder.fingerprint if encoder else None
 
 
 def _plain(values: Mapping[str, object]) -> Mapping[str, object]:

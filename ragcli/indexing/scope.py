@@ -11,11 +11,12 @@ from typing import Any
 
 from ragcli.corpus.walk import WalkRules, walk
 from ragcli.encoders import open_tokenizer
-from ragcli.errors import IndexNotFound, UsageError
+from ragcli.errors import IndexNotFound, ModelUnavailable, UsageError
 from ragcli.indexing import check
 from ragcli.indexing.plan import known_files, make_plan
 from ragcli.records import Counts, IndexReport, Problem, Settings
 from ragcli.store.catalog import FILE, Catalog
+from ragcli.store.folder import ENCODER
 from ragcli.store.index import read_settings
 
 READING = 1
@@ -79,9 +80,11 @@ def dry(
         raise IndexNotFound("no index here", "ragcli index .")
     check(settings)
     items = walk(root, starts, rules_of(settings))
-    plan = make_plan(
-        items, known, root, reading=reading_of(settings), full=full, seen=lambda _: None
-    )
+    try:
+        reading = reading_of(settings, location / ENCODER)
+    except ModelUnavailable:  # of `st:`, which a run would load first: then all is read
+        reading = ""
+    plan = make_plan(items, known, root, reading=reading, full=full, seen=lambda _: None)
     return IndexReport(
         root=str(root),
         index=str(location),
@@ -105,9 +108,11 @@ def dry(
     )
 
 
-def reading_of(settings: Settings) -> str:
+def reading_of(settings: Settings, home: Path) -> str:
     """Everything that shapes the chunks of a file whose content stays the same."""
-    tokenizer = open_tokenizer(settings)
-    counted = settings.chunk.startswith("tokens") or tokenizer.window is not None
+    tokenizer = open_tokenizer(settings, home)
+    # Asked of the class: a model would load its vocabulary to tell the number.
+    limited = getattr(type(tokenizer), "window", None) is not None
+    counted = settings.chunk.startswith("tokens") or limited
     name = getattr(tokenizer, "fingerprint", "words") if counted else "any"
     return f"{READING} {settings.chunk} {name}"

@@ -59,12 +59,12 @@ def main() -> None:
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
     gc.disable()
-    settings, vectors, memory = receive(requests)
+    settings, home, vectors, memory = receive(requests)
     limit_memory(memory)
 
     from ragcli.indexing.analysis import Analysis
 
-    analysis = Analysis(settings, vectors=vectors)
+    analysis = Analysis(settings, home, vectors=vectors)
     gc.freeze()
     while True:
         try:

@@ -5,6 +5,8 @@ Works on arrays of scores over the same candidates; knows no index.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,12 @@ RRF_DEPTH = 1000
 
 RRF_K = 60
 """Cormack, Clarke & Büttcher 2009."""
+
+NEIGHBOUR = 0.1
+"""What a passage gets of the score of the better passage beside it."""
+
+WHOLE = 1.6
+"""Pieces per word up to which the encoder's tokenizer knows the language."""
 
 Scores = NDArray[np.float64]
 
@@ -37,6 +45,24 @@ def scale(scores: Scores, lowest: float | None) -> Scores:
 def mix(lexical: Scores, dense: Scores, alpha: float) -> Scores:
     """(1 − alpha) · lexical + alpha · dense, both already scaled."""
     return (1.0 - alpha) * lexical + alpha * dense
+
+
+def beside(scores: Scores, pairs: Iterable[tuple[int, int]]) -> Scores:
+    """NEIGHBOUR · the better score of the two neighbours; `pairs` are places in `scores`."""
+    best = np.zeros(len(scores))
+    for first, second in pairs:
+        best[first] = max(best[first], scores[second])
+        best[second] = max(best[second], scores[first])
+    return NEIGHBOUR * best
+
+
+def weight_of(share: float, pieces_per_word: float | None) -> float:
+    """The dense share, less where the tokenizer shatters the text: share · min(1, 1.6 / pieces).
+
+    An encoder that cuts words into crumbs was not made for them. English is 1.1 to 1.4 pieces
+    per word, German 2.8 and Chinese 9.8 to MiniLM.
+    """
+    return share if pieces_per_word is None else share * min(1.0, WHOLE / pieces_per_word)
 
 
 def reciprocal_rank(ranks: list[NDArray[np.int64]]) -> Scores:

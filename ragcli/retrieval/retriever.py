@@ -11,7 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,15 +20,29 @@ from numpy.typing import NDArray
 from ragcli.encoders import Encoder, open_encoder
 from ragcli.errors import UsageError
 from ragcli.records import Hit, Leg, SearchRequest, SearchResult
-from ragcli.retrieval.fusion import DEPTH, RRF_DEPTH, Scores, mix, reciprocal_rank, scale, softmax
+from ragcli.retrieval.fusion import (
+    DEPTH,
+    RRF_DEPTH,
+    Scores,
+    beside,
+    mix,
+    reciprocal_rank,
+    scale,
+    softmax,
+    weight_of,
+)
 from ragcli.retrieval.legs import Allowed, Best, DenseLeg, Ids, LexicalLeg
 from ragcli.retrieval.on_demand import ON_DEMAND, OnDemand
 from ragcli.retrieval.question import parse_question
+from ragcli.retrieval.rerank import Reranker
+from ragcli.store.folder import ENCODER
 from ragcli.store.index import Index, StoredChunk
 from ragcli.store.rows import OpenSegment
 
 MODES = ("hybrid", "dense", "lexical")
 FUSIONS = ("mix", "rrf")
+RERANKED = 50
+"""The best so many are read again by `--rerank`; more where more are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,8 @@ class _Candidate:
     score: float
     lexical: float
     dense: float
+    neighbour: float
+    rerank: float | None = None
 
 
 class _Clock:
@@ -60,11 +76,12 @@ class Retriever:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._encoder: Encoder | None = open_encoder(index.settings)
+        self._encoder: Encoder | None = open_encoder(index.settings, index.path / ENCODER)
         self._on_demand: OnDemand | None = None
         if self._encoder and not self._encoder.inline:
             self._on_demand = OnDemand(index, self._encoder)
         self._languages = index.languages()
+        self._reranker: Reranker | None = None
 
     def search(self, request: SearchRequest) -> SearchResult:
         """The best `request.k` chunks for the question.
@@ -104,8 +121,13 @@ class Retriever:
                     on_demand.add_to(dense, reach)
                 clock.mark("dense")
             ranked = self._rank(lexical, dense, population, request.fusion, alpha, depth)
+            if request.rerank is not None:
+                clock.mark("fuse")
+                ranked = self._reranked(ranked, request)
+                clock.mark("rerank")
             chosen = self._cut(ranked, request)
-            enough = len(chosen) >= request.k or len(ranked) < depth
+            whole = len(ranked) < depth or request.rerank is not None
+            enough = len(chosen) >= request.k or whole
             if enough or request.max_per_file is None:
                 break
             depth *= 4
@@ -123,6 +145,7 @@ class Retriever:
             embedded=view.embedded,
             problems=index.problem_count,
             timings_ms=clock.steps,
+            cut=self._reranker.cut if request.rerank and self._reranker else 0,
             embedded_now=embedded_now,
         )
 
@@ -144,7 +167,7 @@ class Retriever:
         if mode != "lexical" and self._encoder is None:
             raise UsageError(
                 f"--mode {mode} needs vectors, and this index was made with --encoder none",
-                "ragcli index --encoder hash",
+                "ragcli index --encoder minilm",
             )
         return mode
 
@@ -154,7 +177,9 @@ class Retriever:
         if mode != "hybrid" or request.fusion != "mix":
             return None
         assert self._encoder is not None
-        return self._encoder.dense_weight if request.alpha is None else request.alpha
+        if request.alpha is not None:
+            return request.alpha
+        return weight_of(self._encoder.dense_weight, self._index.pieces_per_word)
 
     def _allowed(self, segments: Sequence[OpenSegment], globs: Sequence[str]) -> Allowed:
         if not globs:
@@ -193,6 +218,7 @@ class Retriever:
         chunks = np.array(list(dict.fromkeys(c for c, _ in (*words, *vectors))), np.int64)
         by_word = lexical.scores(chunks) if lexical else np.zeros(len(chunks))
         by_vector = dense.scores(chunks) if dense else np.full(len(chunks), np.nan)
+        by_neighbour = np.zeros(len(chunks))
         if not (lexical and dense):
             scores = by_word if lexical else by_vector
         elif fusion == "rrf":
@@ -210,23 +236,52 @@ class Retriever:
                 scale(by_vector, _lowest(vectors, whole)),
                 alpha,
             )
+            by_neighbour = beside(scores, self._adjacent(chunks))
+            scores = scores + by_neighbour
         order = np.lexsort((-np.nan_to_num(by_vector, nan=-np.inf), -by_word, -scores))
-        columns = (chunks, scores, by_word, by_vector)
+        columns = (chunks, scores, by_word, by_vector, by_neighbour)
         return [
             _Candidate(*values)
             for values in zip(*(column[order].tolist() for column in columns), strict=True)
         ]
+
+    def _adjacent(self, chunks: Ids) -> list[tuple[int, int]]:
+        """Places in `chunks` of those that stand one behind the other in a document."""
+        place = {chunk: i for i, chunk in enumerate(chunks.tolist())}
+        pairs = self._index.followers(list(place))
+        return [(place[a], place[b]) for a, b in pairs.items() if b in place]
+
+    def _reranked(self, ranked: list[_Candidate], request: SearchRequest) -> list[_Candidate]:
+        """The best of `ranked` with the cross-encoder's scores; the others are left out."""
+        assert request.rerank is not None
+        if self._reranker is None or self._reranker.name != request.rerank:
+            self._reranker = Reranker(request.rerank, self._index.settings.device)
+        best = self._ordered(ranked)[: max(RERANKED, request.k)]
+        texts = self._index.chunks(candidate.chunk for candidate in best)
+        scores = self._reranker.score(
+            request.question, [texts[candidate.chunk].chunk.text for candidate in best]
+        )
+        again = [
+            replace(candidate, score=score, rerank=score)
+            for candidate, score in zip(best, scores, strict=True)
+        ]
+        return sorted(again, key=lambda candidate: -candidate.score)
+
+    def _ordered(self, ranked: Sequence[_Candidate]) -> list[_Candidate]:
+        """By score, then lexical score, then path and offset."""
+        places = self._index.places(candidate.chunk for candidate in ranked)
+        return sorted(ranked, key=lambda c: (-c.score, -c.lexical, places[c.chunk]))
 
     def _cut(self, ranked: list[_Candidate], request: SearchRequest) -> list[_Candidate]:
         """The first k in order, at most so many of one file or record."""
         if request.max_per_file is None and len(ranked) > request.k > 0:
             least = ranked[request.k - 1].score
             ranked = [candidate for candidate in ranked if candidate.score >= least]
-        places = self._index.places(candidate.chunk for candidate in ranked)
-        ordered = sorted(ranked, key=lambda c: (-c.score, -c.lexical, places[c.chunk]))
+        ordered = self._ordered(ranked)
         if request.max_per_file is not None:
             seen: Counter[bytes] = Counter()
             kept = []
+            places = self._index.places(candidate.chunk for candidate in ordered)
             for candidate in ordered:
                 document = places[candidate.chunk].path
                 seen[document] += 1
@@ -267,6 +322,8 @@ class Retriever:
                     if lexical
                     else None,
                     dense=Leg(dense.rank(vector), vector) if dense else None,
+                    neighbour=candidate.neighbour,
+                    rerank=candidate.rerank,
                     terms=lexical.terms(candidate.chunk) if lexical else (),
                     stale=is_stale(root, found),
                 )

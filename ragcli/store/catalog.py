@@ -54,7 +54,7 @@ CREATE TABLE chunks (
     start INTEGER NOT NULL, end INTEGER NOT NULL, first_line INTEGER, last_line INTEGER,
     page TEXT, heading TEXT NOT NULL, text TEXT NOT NULL
 );
-CREATE INDEX chunks_of_document ON chunks (document);
+CREATE INDEX chunks_of_document ON chunks (document, start);
 CREATE TABLE problems (
     file INTEGER NOT NULL, kind TEXT NOT NULL, message TEXT NOT NULL, page TEXT,
     since REAL NOT NULL

@@ -10,12 +10,17 @@ from ragcli.store.lock import FILE as LOCK
 
 FOLDER = ".rag"
 SEGMENTS = "segments"
+ENCODER = "encoder"
+"""Where `st:` keeps what its model needs without torch."""
+
 _ELSEWHERE = "name another place: --index DIR"
 
 _CACHE_TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is an index made by ragcli.\n"
 )
-_OURS = {FILE, f"{FILE}-wal", f"{FILE}-shm", LOCK, SEGMENTS, ".gitignore", "CACHEDIR.TAG"}
+_OURS = {
+    FILE, f"{FILE}-wal", f"{FILE}-shm", LOCK, SEGMENTS, ENCODER, ".gitignore", "CACHEDIR.TAG",
+}  # fmt: skip
 
 
 def prepare(folder: Path) -> None:

@@ -216,6 +216,18 @@ class Index:
             )
         }
 
+    def followers(self, ids: Sequence[int]) -> dict[int, int]:
+        """Per chunk id the chunk after it in its document, where there is one."""
+        with self.reading() as connection:
+            rows = connection.execute(
+                "SELECT c.id, (SELECT n.id FROM chunks n WHERE n.document = c.document"
+                " AND n.start > c.start ORDER BY n.start, n.id LIMIT 1) AS follower"
+                f" FROM chunks c WHERE c.id IN ({','.join('?' * len(ids))})"
+                " AND follower IS NOT NULL",
+                list(ids),
+            ).fetchall()
+        return dict(rows)
+
     def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
         """The chunks with these ids, with their document and file."""
         found = {}
