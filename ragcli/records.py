@@ -109,8 +109,9 @@ class Hit:
     """One retrieved chunk, with every number that put it at its rank.
 
     `path` is relative to the indexed root (for a record `corpus.jsonl#ID`, `record` the id).
-    `score` orders the hits; `neighbour` is the part of it that the passage beside gave; `lexical` is BM25, `dense` the dot product, None where that
-    retriever did not run; `weight` is p(z|x), the softmax of the scores over the hits shown.
+    `score` orders the hits; `neighbour` is the part of it that the passage beside gave;
+    `lexical` is BM25, `dense` the dot product, None where that retriever did not run; `weight` is
+    p(z|x), the softmax of the scores over the hits shown.
     `stale` is true when the file has changed or gone since it was indexed, None when unknown.
     """
 

@@ -121,6 +121,20 @@ def test_a_name_that_is_not_here_is_one_line(
     assert "\n" not in caught.value.message
 
 
+@needs_torch
+def test_a_name_is_found_in_the_local_cache(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Most of them were saved without the `modules.json` of sentence-transformers."""
+    from huggingface_hub import constants
+
+    tiny_models.publish(folder, tmp_path, "cross-encoder", "tiny")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
+    expected = pytest.approx(logits(folder, TEXTS), abs=1e-4)
+    assert Reranker("cross-encoder/tiny").score(QUESTION, TEXTS) == expected
+
+
 def test_without_the_extra_the_hint_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     hide: Any = None
     monkeypatch.setitem(sys.modules, "sentence_transformers", hide)

@@ -168,6 +168,7 @@ def test_prompt_and_special_tokens_count_against_the_window(
     prompts = {"query": "search the query: ", "document": "passage: "}
     model = models("prompted", kind=kind, prompts=prompts)
     encoder = ready(model, tmp_path / "home")
+    assert (source(tmp_path / "home")["torch"] is None) == (kind == "Bert")
     assert encoder.window == WINDOW - 2 - len(encoder.spans("search the query:"))
     fits = "fox " * encoder.window
     whole, cut = oracle(model, [fits, "fox " * (2 * WINDOW)], prompts["query"])
@@ -212,6 +213,8 @@ def test_two_encoders_of_one_space_keep_the_dot_product(models: Any, tmp_path: P
     context = models("context", normalise=False, similarity="dot", pooling="cls", seed=1)
     question = models("question", normalise=False, pooling="cls", seed=2)
     encoder = ready(context, tmp_path / "home", question)
+    for folder in (tmp_path / "home", tmp_path / "home" / "question"):
+        assert source(folder)["torch"] is None
     documents = oracle(context, TEXTS, normalise=False)
     asked = oracle(question, TEXTS, normalise=False)
     assert not encoder.normalise
@@ -492,6 +495,24 @@ def test_an_empty_folder_is_no_model(tmp_path: Path) -> None:
     assert str(tmp_path / "empty") in one_line(caught.value)
 
 
+@needs_torch
+@pytest.mark.parametrize("device", ["cuda", "abacus"])
+def test_a_device_that_is_not_here_is_one_line(
+    models: Any, device: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    model = models()
+    capfd.readouterr()
+    with pytest.raises(ModelUnavailable) as caught:
+        prepare(str(model), None, tmp_path / "home", device=device)
+    one_line(caught.value)
+    assert caught.value.hint is not None and device in caught.value.hint
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A local cache of huggingface.co, which itself is not to be reached."""
@@ -505,26 +526,16 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "hub"
 
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-
-
-def publish(model: Path, hub: Path, owner: str, name: str) -> None:
-    repository = hub / f"models--{owner}--{name}"
-    shutil.copytree(model, repository / "snapshots" / COMMIT)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(COMMIT)
-
-
 @needs_torch
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_a_name_is_found_in_the_local_cache(
     models: Any, hub: Path, pooling: str, tmp_path: Path
 ) -> None:
-    publish(models(pooling=pooling), hub, "somebody", "tiny")
+    tiny_models.publish(models(pooling=pooling), hub, "somebody", "tiny")
     prepare("somebody/tiny", None, tmp_path / "home", device="cpu")
     found = source(tmp_path / "home")
     assert (found["model"], found["folder"]) == ("somebody/tiny", None)
-    assert found["fingerprint"] == f"somebody/tiny@{COMMIT}"
+    assert found["fingerprint"] == f"somebody/tiny@{tiny_models.COMMIT}"
     encoder = open_sentence("somebody/tiny", None, tmp_path / "home", device="cpu")
     assert encoder.name == "st:somebody/tiny"
     (expected,) = oracle(models(pooling=pooling), TEXTS[:1])
@@ -533,9 +544,9 @@ def test_a_name_is_found_in_the_local_cache(
 
 @needs_torch
 def test_a_short_name_is_of_sentence_transformers(models: Any, hub: Path, tmp_path: Path) -> None:
-    publish(models(), hub, "sentence-transformers", "tiny")
+    tiny_models.publish(models(), hub, "sentence-transformers", "tiny")
     prepare("tiny", None, tmp_path / "home", device="cpu")
-    assert source(tmp_path / "home")["fingerprint"] == f"tiny@{COMMIT}"
+    assert source(tmp_path / "home")["fingerprint"] == f"tiny@{tiny_models.COMMIT}"
 
 
 @needs_torch

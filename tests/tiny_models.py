@@ -6,6 +6,7 @@ place, the vectors would be others.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ needs_torch = pytest.mark.skipif(
     reason="the extra is not installed: pip install 'ragcli[st]'",
 )
 
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 POSITIONS = 64
 WINDOW = 24
 SPECIAL = ("[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]")
@@ -131,3 +133,11 @@ def cross_encoder(folder: Path, *, labels: int = 1, seed: int = 0) -> Path:
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
+
+
+def publish(model: Path, cache: Path, owner: str, name: str) -> None:
+    """Lay `model` into a local `cache` of huggingface.co, as if it had been fetched from there."""
+    repository = cache / f"models--{owner}--{name}"
+    shutil.copytree(model, repository / "snapshots" / COMMIT)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(COMMIT)

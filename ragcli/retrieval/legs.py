@@ -101,13 +101,13 @@ class DenseLeg:
         self,
         vectors: Sequence[Vectors],
         encoder: Encoder,
-        question: str,
+        question: NDArray[np.float64],
         allowed: Ids | None,
         depth: int,
     ) -> None:
-        """`allowed`: the chunks that may be hits, None for all."""
+        """`question`: as the encoder gives it; `allowed`: what may be hits, None for all."""
         self._vectors = vectors
-        self._scoring = _scoring(vectors, encoder, encoder.encode_query(question))
+        self._scoring = _scoring(vectors, encoder, question)
         self._depth = depth
         self._added: dict[int, float] = {}
         chunks, scores = [np.empty(0, np.int64)], [np.empty(0)]

@@ -11,6 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -81,6 +82,7 @@ class Retriever:
         if self._encoder and not self._encoder.inline:
             self._on_demand = OnDemand(index, self._encoder)
         self._languages = index.languages()
+        self._beside = ThreadPoolExecutor(1)
         self._reranker: Reranker | None = None
 
     def search(self, request: SearchRequest) -> SearchResult:
@@ -93,6 +95,10 @@ class Retriever:
         mode = self._mode(request)
         alpha = self._alpha(request, mode)
         index = self._index
+        question = None
+        if self._encoder and mode != "lexical":
+            # Beside the lexical retriever: the first question waits for the model to be loaded.
+            question = self._beside.submit(self._encoder.encode_query, request.question)
         view = index.view(scoring=mode != "lexical")
         words = parse_question(request.question, self._languages)
         allowed = self._allowed(view.postings, request.paths)
@@ -114,9 +120,9 @@ class Retriever:
         ranked: list[_Candidate] = []
         dense: DenseLeg | None = None
         while True:
-            if mode != "lexical":
+            if question:
                 assert self._encoder is not None
-                dense = DenseLeg(view.vectors, self._encoder, request.question, reach, depth)
+                dense = DenseLeg(view.vectors, self._encoder, question.result(), reach, depth)
                 if on_demand:
                     on_demand.add_to(dense, reach)
                 clock.mark("dense")
