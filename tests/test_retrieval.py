@@ -251,3 +251,48 @@ def test_scale(scores: list[float], lowest: float | None, scaled: list[float]) -
     assert mix(np.array(scaled), np.zeros(len(scaled)), 0.25).tolist() == [
         0.75 * value for value in scaled
     ]
+
+
+class BackwardsReranker:
+    """Likes short texts; `asked` are the texts that each was given."""
+
+    asked: list[list[str]] = []  # noqa: RUF012
+    cut = 2
+
+    def __init__(self, name: str, device: str | None = None) -> None:
+        self.name = name
+
+    def score(self, question: str, texts: list[str]) -> list[float]:
+        self.asked.append(list(texts))
+        return [-float(len(text)) for text in texts]
+
+
+def test_a_reranker_orders_the_best_fifty_anew(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragcli.retrieval.rerank.Reranker", BackwardsReranker)
+    BackwardsReranker.asked.clear()
+    build(tmp_path / "rag", docs, encoder="fake")
+    plain = search(tmp_path / "rag", "tea rope", 50).hits
+    found = search(tmp_path / "rag", "tea rope", 7, rerank="backwards")
+    assert [sorted(texts) for texts in BackwardsReranker.asked] == [sorted(h.text for h in plain)]
+    lengths = sorted(len(hit.text) for hit in plain)
+    assert [-hit.score for hit in found.hits] == lengths[:7]
+    assert [hit.rerank for hit in found.hits] == [hit.score for hit in found.hits]
+    assert found.cut == 2
+    assert "rerank" in found.timings_ms
+    assert all(hit.lexical and hit.dense for hit in found.hits)
+    more = search(tmp_path / "rag", "tea rope", 60, rerank="backwards").hits
+    assert len(more) == 60
+    assert len(BackwardsReranker.asked[-1]) == 60
+
+
+def test_a_reranker_reads_what_max_per_file_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragcli.retrieval.rerank.Reranker", BackwardsReranker)
+    text = " ".join(f"Tea number {i} of the harbour." for i in range(80))
+    write_files(tmp_path / "docs", {"a.md": text, "b.md": "Tea.", "c.md": "No tea today, sorry."})
+    build(tmp_path / "rag", tmp_path / "docs", encoder="fake", chunk="sentences:1")
+    hits = search(tmp_path / "rag", "tea", 5, rerank="backwards", max_per_file=1).hits
+    assert [hit.path for hit in hits] == ["b.md", "c.md", "a.md"]

@@ -119,16 +119,16 @@ def open_encoder(settings: Settings, home: Path) -> Encoder | None:
     raise UsageError(f"no encoder is named {settings.encoder}", f"use {NAMES}")
 
 
-def prepare_encoder(settings: Settings, home: Path) -> None:
+def prepare_encoder(settings: Settings, home: Path, *, fetch: bool) -> None:
     """Load what `open_encoder` then finds in `home`: the model of `st:NAME`, once.
 
-    Raises ModelUnavailable.
+    `fetch`: it may be fetched if it is not on this machine. Raises ModelUnavailable.
     """
     kind, _, model = settings.encoder.partition(":")
     if kind == "st" and model:
         from ragcli.encoders.sentence import prepare
 
-        prepare(model, settings.query_model, home, device=settings.device)
+        prepare(model, settings.query_model, home, device=settings.device, fetch=fetch)
 
 
 def check_encoder(settings: Settings) -> None:

@@ -32,11 +32,11 @@ def build_minilm(source: Path, target: Path) -> None:
     if found != WEIGHTS_SHA256:
         raise ValueError(f"{source}/model.safetensors has sha256 {found}, not {WEIGHTS_SHA256}")
     config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-    graph = build(load(weights), config, pooling="mean", normalise=True, int8=True)
     tokenizer = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))
     tokenizer.update(truncation=None, padding=None)  # ours: no text is ever cut or filled up
     target.mkdir(parents=True, exist_ok=True)
-    (target / "model.onnx").write_bytes(graph)
+    path = target / "model.onnx"
+    build(path, load(weights), config, pooling="mean", normalise=True, int8=True)
     (target / "tokenizer.json").write_text(
         json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")), encoding="utf-8"
     )

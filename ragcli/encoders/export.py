@@ -59,13 +59,13 @@ _LENGTH = 1e-3
 
 
 def export(
-    name: str, folder: Path, *, device: str | None, similarity: str | None = None
+    name: str, folder: Path, *, device: str | None, fetch: bool, similarity: str | None = None
 ) -> dict[str, Any]:
     """Load a model and write what is kept of it to the new `folder`; what `source.json` says.
 
     `similarity` overrules the model's own. Raises ModelUnavailable.
     """
-    model = load_model(_KIND, name, device=device, fetch=True)
+    model = load_model(_KIND, name, device=device, fetch=fetch)
     folder.mkdir(parents=True)
     similarity = similarity or _similarity(model, name)
     query, document = _prompts(model, name)
@@ -178,12 +178,12 @@ def _write_graph(model: Any, folder: Path) -> str | None:
     weights = {key: value.detach().float().cpu().numpy() for key, value in state.items()}
     pooling = _pooling(model[1].get_config_dict())
     try:
-        graph = build(
-            weights, _config(model), pooling=pooling or "", normalise=len(model) == 3, int8=False
-        )
+        build(
+            folder / "model.onnx", weights, _config(model),
+            pooling=pooling or "", normalise=len(model) == 3, int8=False,
+        )  # fmt: skip
     except KeyError as error:
         return f"it has no weight {error}"
-    (folder / "model.onnx").write_bytes(graph)
     encoder = OnnxEncoder(folder, "st:")
     for text in (*_PROBES, " ".join(_PROBES * encoder.window)):
         spans = encoder.spans(text)[: encoder.window]  # what is beyond, torch does not read
@@ -191,7 +191,8 @@ def _write_graph(model: Any, folder: Path) -> str | None:
         ours = encoder.encode_query(read)
         (theirs,) = run(model, [read], encoder.query_prompt, normalise=encoder.normalise)
         if not _agree(ours, theirs):
-            (folder / "model.onnx").unlink()
+            for name in ("model.onnx", "model.onnx.data"):
+                (folder / name).unlink(missing_ok=True)
             return f"the graph's vector of {text[:30]!r} is not the model's"
     return None
 

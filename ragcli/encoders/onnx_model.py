@@ -33,6 +33,7 @@ _POSITIONS = 512
 """The window of a model that does not say its own."""
 
 _EDGE = 1 << 20
+_AGAIN = "the model's files are broken: install ragcli, or make the model, again"
 _LONG_WORD = re.compile(r"[^\W_]{4,}")
 """Shorter words are mostly function words, and whole in any vocabulary."""
 
@@ -69,7 +70,7 @@ class ModelFolder:
         try:
             return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         except (OSError, ValueError) as error:
-            raise ModelUnavailable(f"{path} cannot be read: {error}") from error
+            raise ModelUnavailable(f"{path} cannot be read: {error}", _AGAIN) from error
 
     @cached_property
     def window(self) -> int:
@@ -95,7 +96,7 @@ class ModelFolder:
         try:
             tokenizer = Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises plain Exception
-            raise ModelUnavailable(f"{path} cannot be read: {error}") from error
+            raise ModelUnavailable(f"{path} cannot be read: {error}", _AGAIN) from error
         tokenizer.no_truncation()
         tokenizer.no_padding()
         return tokenizer
@@ -162,7 +163,7 @@ class OnnxEncoder(ModelFolder):
             )
         except Exception as error:  # its errors share no class but Exception
             first = str(error).strip().splitlines()[0]
-            raise ModelUnavailable(f"{self._model} cannot be opened: {first}") from error
+            raise ModelUnavailable(f"{self._model} cannot be opened: {first}", _AGAIN) from error
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:

@@ -108,7 +108,9 @@ def open_sentence(
     )
 
 
-def prepare(name: str, query_model: str | None, home: Path, *, device: str | None) -> None:
+def prepare(
+    name: str, query_model: str | None, home: Path, *, device: str | None, fetch: bool = True
+) -> None:
     """Make `home` what `open_sentence` needs, at once where it is: seconds, as torch is loaded.
 
     A model that was a folder is looked at again, and made anew where it has changed. One writer
@@ -120,11 +122,11 @@ def prepare(name: str, query_model: str | None, home: Path, *, device: str | Non
     unfinished = home.with_name(home.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        documents = export(name, unfinished, device=device)
+        documents = export(name, unfinished, device=device, fetch=fetch)
         if query_model is not None:
             question = export(
                 query_model, unfinished / "question", device=device,
-                similarity=documents["similarity"],
+                fetch=fetch, similarity=documents["similarity"],
             )  # fmt: skip
             if question["dim"] != documents["dim"]:
                 raise ModelUnavailable(
@@ -155,7 +157,9 @@ def _sources(
             return None
         if not isinstance(source, dict) or not source.keys() >= _SAID:
             return None
-        files = ["tokenizer.json", SETTINGS] + ["model.onnx"] * (source["torch"] is None)
+        files = ["tokenizer.json", SETTINGS] + ["model.onnx", "model.onnx.data"] * (
+            source["torch"] is None
+        )
         if source["model"] != model or not all((folder / file).is_file() for file in files):
             return None
         found.append((folder, source))

@@ -111,7 +111,7 @@ def _absence(kind: str, name: str, fetch: bool) -> str | None:
     except HFValidationError:
         return "no model can have that name"
     if not fetch:
-        return "only `ragcli index` fetches one"
+        return "only `ragcli index --encoder st:NAME` fetches one"
     if constants.HF_HUB_OFFLINE:
         return "HF_HUB_OFFLINE is set"
     return _refusal(_names(kind, name))

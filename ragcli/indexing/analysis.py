@@ -84,7 +84,7 @@ class Analysis:
     """Turns files into outcomes under fixed settings; one per process."""
 
     def __init__(self, settings: Settings, home: Path, *, vectors: bool) -> None:
-        """`home` is the encoder's; `vectors`: also encode, where that is cheap enough to do here."""
+        """`home` is the encoder's; `vectors`: also encode, where that is cheap enough."""
         self._chunking = parse_chunking(settings.chunk)
         self._tokenizer = open_tokenizer(settings, home)
         encoder = open_encoder(settings, home)

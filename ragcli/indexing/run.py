@@ -127,7 +127,8 @@ class Run:
         settings = replace(read_settings(catalog), **self._changes)
         check(settings)
         home = self._location / ENCODER
-        prepare_encoder(settings, home)
+        # Not for a name that an index from somewhere else remembers: only for one given now.
+        prepare_encoder(settings, home, fetch=bool({"encoder", "query_model"} & {*self._changes}))
         self._encoder = open_encoder(settings, home)
         self._reading = reading_of(settings, home)
         root, starts = scope(self._paths) if self._paths else remembered(catalog, self._location)

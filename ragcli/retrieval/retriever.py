@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +36,12 @@ from ragcli.retrieval.fusion import (
 from ragcli.retrieval.legs import Allowed, Best, DenseLeg, Ids, LexicalLeg
 from ragcli.retrieval.on_demand import ON_DEMAND, OnDemand
 from ragcli.retrieval.question import parse_question
-from ragcli.retrieval.rerank import Reranker
 from ragcli.store.folder import ENCODER
 from ragcli.store.index import Index, StoredChunk
 from ragcli.store.rows import OpenSegment
+
+if TYPE_CHECKING:
+    from ragcli.retrieval.rerank import Reranker
 
 MODES = ("hybrid", "dense", "lexical")
 FUSIONS = ("mix", "rrf")
@@ -127,17 +130,16 @@ class Retriever:
                     on_demand.add_to(dense, reach)
                 clock.mark("dense")
             ranked = self._rank(lexical, dense, population, request.fusion, alpha, depth)
-            if request.rerank is not None:
-                clock.mark("fuse")
-                ranked = self._reranked(ranked, request)
-                clock.mark("rerank")
-            chosen = self._cut(ranked, request)
-            whole = len(ranked) < depth or request.rerank is not None
-            enough = len(chosen) >= request.k or whole
+            wanted = request.k if request.rerank is None else max(RERANKED, request.k)
+            chosen = self._cut(ranked, wanted, request.max_per_file)
+            enough = len(chosen) >= wanted or len(ranked) < depth
             if enough or request.max_per_file is None:
                 break
             depth *= 4
         clock.mark("fuse")
+        if request.rerank is not None:
+            chosen = self._reranked(chosen, request.rerank, request.question)[: request.k]
+            clock.mark("rerank")
         hits = self._hits(chosen, lexical, dense)
         clock.mark("fetch")
         return SearchResult(
@@ -257,19 +259,20 @@ class Retriever:
         pairs = self._index.followers(list(place))
         return [(place[a], place[b]) for a, b in pairs.items() if b in place]
 
-    def _reranked(self, ranked: list[_Candidate], request: SearchRequest) -> list[_Candidate]:
-        """The best of `ranked` with the cross-encoder's scores; the others are left out."""
-        assert request.rerank is not None
-        if self._reranker is None or self._reranker.name != request.rerank:
-            self._reranker = Reranker(request.rerank, self._index.settings.device)
-        best = self._ordered(ranked)[: max(RERANKED, request.k)]
-        texts = self._index.chunks(candidate.chunk for candidate in best)
-        scores = self._reranker.score(
-            request.question, [texts[candidate.chunk].chunk.text for candidate in best]
-        )
+    def _reranked(
+        self, chosen: Sequence[_Candidate], model: str, question: str
+    ) -> list[_Candidate]:
+        """`chosen` with the cross-encoder's scores and in their order; equals stay as they were."""
+        from ragcli.retrieval.rerank import Reranker
+
+        if self._reranker is None or self._reranker.name != model:
+            self._reranker = Reranker(model, self._index.settings.device)
+        stored = self._index.chunks(candidate.chunk for candidate in chosen)
+        texts = [stored[candidate.chunk].chunk.text for candidate in chosen]
+        scores = self._reranker.score(question, texts)
         again = [
             replace(candidate, score=score, rerank=score)
-            for candidate, score in zip(best, scores, strict=True)
+            for candidate, score in zip(chosen, scores, strict=True)
         ]
         return sorted(again, key=lambda candidate: -candidate.score)
 
@@ -278,23 +281,23 @@ class Retriever:
         places = self._index.places(candidate.chunk for candidate in ranked)
         return sorted(ranked, key=lambda c: (-c.score, -c.lexical, places[c.chunk]))
 
-    def _cut(self, ranked: list[_Candidate], request: SearchRequest) -> list[_Candidate]:
+    def _cut(self, ranked: list[_Candidate], k: int, max_per_file: int | None) -> list[_Candidate]:
         """The first k in order, at most so many of one file or record."""
-        if request.max_per_file is None and len(ranked) > request.k > 0:
-            least = ranked[request.k - 1].score
+        if max_per_file is None and len(ranked) > k > 0:
+            least = ranked[k - 1].score
             ranked = [candidate for candidate in ranked if candidate.score >= least]
         ordered = self._ordered(ranked)
-        if request.max_per_file is not None:
+        if max_per_file is not None:
             seen: Counter[bytes] = Counter()
             kept = []
             places = self._index.places(candidate.chunk for candidate in ordered)
             for candidate in ordered:
                 document = places[candidate.chunk].path
                 seen[document] += 1
-                if seen[document] <= request.max_per_file:
+                if seen[document] <= max_per_file:
                     kept.append(candidate)
             ordered = kept
-        return ordered[: request.k]
+        return ordered[:k]
 
     def _hits(
         self,
