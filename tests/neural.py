@@ -55,6 +55,9 @@ class FakeEncoder:
     def spans(self, text: str) -> list[tuple[int, int]]:
         return [match.span() for match in _WORD.finditer(text)]
 
+    def count(self, text: str) -> int:
+        return len(self.spans(text))
+
     def pieces(self, text: str) -> tuple[int, int]:
         words = _WORD.findall(text)
         return len(words), sum(1 + len(word) // 4 for word in words)

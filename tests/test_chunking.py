@@ -24,6 +24,9 @@ class Words:
         self.window = window
         self.read = 0
 
+    def count(self, text: str) -> int:
+        return len(self.spans(text))
+
     def spans(self, text: str) -> list[tuple[int, int]]:
         self.read += len(text)
         return [match.span() for match in re.finditer(r"\S+", text)]

@@ -196,3 +196,18 @@ def passages() -> list[str]:
 def test_settings_are_the_models_own() -> None:
     settings = json.loads((FOLDER / "sentence_bert_config.json").read_text())
     assert settings == {"max_seq_length": 256}
+
+
+@given(st.text(max_size=300))
+def test_a_count_is_never_below_the_tokens(text: str) -> None:
+    encoder = open_minilm()
+    assert encoder.count(text) >= len(encoder.spans(text))
+
+
+def test_a_count_is_exact_for_words_and_signs(minilm: Any) -> None:
+    text = "Incomprehensibilities (x_y-z), 3.14 naïve cafés; 谁负责 max_workers=12 don't"
+    for _ in range(2):  # the second time all words are known
+        assert minilm.count(text) == len(minilm.spans(text))
+    assert minilm.pieces("tea for incomprehensibilities of the harbour") == (
+        2, minilm.count("incomprehensibilities harbour")
+    )  # fmt: skip

@@ -49,8 +49,13 @@ class Tokenizer(Protocol):
         """The most tokens that it reads, None for no limit."""
         ...
 
+    def count(self, text: str) -> int:
+        """How many tokens `text` has."""
+        ...
+
     def spans(self, text: str) -> list[tuple[int, int]]:
         """(start, end) of each token, in order."""
+        ...
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -115,7 +120,7 @@ class Splitter:
         # No token is shorter than a byte, so that a short piece needs no tokenizer.
         if len(piece.encode("utf-8", "surrogatepass")) <= window:
             return length
-        tokens = len(self._tokenizer.spans(piece))
+        tokens = self._tokenizer.count(piece)
         return length if tokens <= window else max(1, length * window // tokens)
 
     def _cut(self, start: int, end: int, limit: int) -> int:

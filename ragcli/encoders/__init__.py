@@ -65,6 +65,10 @@ class Encoder(Protocol):
         """What shaped the rows."""
         ...
 
+    def count(self, text: str) -> int:
+        """How many tokens `text` has."""
+        ...
+
     def spans(self, text: str) -> list[tuple[int, int]]:
         """(start, end) of each token."""
         ...
@@ -88,6 +92,10 @@ class WordTokenizer:
         import re
 
         return [match.span() for match in re.finditer(r"\S+", text)]
+
+    def count(self, text: str) -> int:
+        """How many words `text` has."""
+        return len(text.split())
 
 
 def open_encoder(settings: Settings, home: Path) -> Encoder | None:

@@ -72,6 +72,10 @@ class HashingEncoder:
             if match.end() - match.start() > 1 and match.group().lower() not in STOP_WORDS
         ]
 
+    def count(self, text: str) -> int:
+        """How many tokens `text` has."""
+        return len(tokens(text))
+
     def bucket(self, token: str) -> int:
         """crc32(token) mod D."""
         return crc32(token.encode("ascii")) % self.dim

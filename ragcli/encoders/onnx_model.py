@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ _POSITIONS = 512
 
 _EDGE = 1 << 20
 _AGAIN = "the model's files are broken: install ragcli, or make the model, again"
+_WORDS_KEPT = 300_000
+_RUN = re.compile(r"\w+|[^\w\s]+")
 _LONG_WORD = re.compile(r"[^\W_]{4,}")
 """Shorter words are mostly function words, and whole in any vocabulary."""
 
@@ -116,12 +119,44 @@ class ModelFolder:
         ).offsets
         return offsets
 
+    def count(self, text: str) -> int:
+        """How many tokens `text` has, special ones left out: the sum over its words and signs.
+
+        Exact for WordPiece as BERT uses it; a tokenizer that puts a mark before each word may
+        have fewer. Texts repeat their words, so that most are known.
+        """
+        return self._count_words(_RUN.findall(text))
+
+    def _count_words(self, words: Sequence[str]) -> int:
+        known = self._known
+        fresh = list({word for word in words if word not in known})
+        if fresh:
+            if len(known) > _WORDS_KEPT:
+                known.clear()
+                fresh = list(set(words))
+            known.update(zip(fresh, self._tokens_of(fresh), strict=True))
+        return sum(map(known.__getitem__, words))
+
+    def _tokens_of(self, words: Sequence[str]) -> list[int]:
+        """How many tokens each of `words` has: in one text, for that is ten times as fast."""
+        counts = [0] * len(words)
+        ends = list(accumulate(len(word) + 1 for word in words))
+        place = 0
+        for start, _ in self.spans(" ".join(words)):
+            while start >= ends[place]:
+                place += 1
+            counts[place] += 1
+        return counts
+
+    @cached_property
+    def _known(self) -> dict[str, int]:
+        """Tokens of words that were counted."""
+        return {}
+
     def pieces(self, text: str) -> tuple[int, int]:
         """(words of four letters and more, the tokens that they are cut into)."""
         words = _LONG_WORD.findall(text)
-        if not words:
-            return 0, 0
-        return len(words), len(self._tokenizer.encode(" ".join(words), add_special_tokens=False))
+        return len(words), self._count_words(words)
 
 
 class OnnxEncoder(ModelFolder):

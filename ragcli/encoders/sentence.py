@@ -68,6 +68,10 @@ class SentenceEncoder:
         """(start, end) of each token of `text` as the documents' encoder cuts it."""
         return self._documents.spans(text)
 
+    def count(self, text: str) -> int:
+        """How many tokens `text` has, special ones left out."""
+        return self._documents.count(text)
+
     def pieces(self, text: str) -> tuple[int, int]:
         """(words of four letters and more, the tokens that they are cut into)."""
         return self._documents.pieces(text)

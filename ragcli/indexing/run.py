@@ -48,6 +48,9 @@ FILE_BYTES = 2000
 
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 COMMIT_SECONDS = 10.0
+FIRST_COMMIT_SECONDS = 2.0
+"""Whoever waits for the first index can ask it that soon."""
+
 COMMIT_BYTES = 48 * 1024 * 1024
 
 
@@ -204,7 +207,7 @@ class Run:
     ) -> None:
         total = sum(file.size for file in files)
         done = files_done = waiting = 0
-        committed = time.monotonic()
+        committed = time.monotonic() + FIRST_COMMIT_SECONDS - COMMIT_SECONDS
         # Closed here, not when it is collected: an interrupt in a finalizer would be lost.
         with contextlib.closing(self._analysed(files, settings, vectors=vectors)) as stream:
             for analysed in stream:
