@@ -25,12 +25,12 @@ def build_minilm(source: Path, target: Path) -> None:
 
     Raises ValueError where the weights of `source` are not the official ones.
     """
-    from safetensors.numpy import load
-
     weights = (source / "model.safetensors").read_bytes()
     found = sha256(weights).hexdigest()
     if found != WEIGHTS_SHA256:
         raise ValueError(f"{source}/model.safetensors has sha256 {found}, not {WEIGHTS_SHA256}")
+    from safetensors.numpy import load
+
     config = json.loads((source / "config.json").read_text(encoding="utf-8"))
     tokenizer = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))
     tokenizer.update(truncation=None, padding=None)  # ours: no text is ever cut or filled up
