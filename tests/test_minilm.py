@@ -182,12 +182,12 @@ def test_it_stands_for_the_official_model(minilm: Any) -> None:
 
 def passages() -> list[str]:
     """A hundred passages of this project's own files, each within the window."""
-    root = Path(__file__).resolve().parents[1]
+    root, encoder = Path(__file__).resolve().parents[1], open_minilm()
     found = [
         part
         for path in (root / "README.md", *sorted((root / "ragcli").rglob("*.py")))
         for part in path.read_text(encoding="utf-8").split("\n\n")
-        if 80 <= len(part) <= 600
+        if 80 <= len(part) <= 600 and len(encoder.spans(part)) <= encoder.window
     ]
     assert len(found) >= 100
     return found[:: len(found) // 100][:100]

@@ -151,6 +151,11 @@ class Query(options.CommandLine):
         """Ask the index, and print what it gives."""
         if self.alpha is not None and self.fusion == "rrf":
             raise UsageError("--alpha is a share of the mix, and --fusion rrf has none", "drop one")
+        if self.alpha is not None and self.mode in ("dense", "lexical"):
+            raise UsageError(f"--alpha is a share of the mix, and --mode {self.mode} has none",
+                             "drop one")  # fmt: skip
+        if self.rerank is not None and not self.rerank.strip():
+            raise UsageError("--rerank is empty", "name a cross-encoder, or leave it out")
         wanted = self._wanted()
         words = self.words or []
         asked = None if self.batch is None else _batch(self.batch, words, self.output)

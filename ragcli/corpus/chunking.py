@@ -69,6 +69,17 @@ def parse_chunking(text: str) -> Chunking:
     )
 
 
+def check_fits(chunking: Chunking, tokenizer: Tokenizer) -> None:
+    """Raises UsageError where `tokens` asks for more than the encoder reads."""
+    if chunking.kind != "tokens" or tokenizer.window is None or chunking.size <= tokenizer.window:
+        return
+    most = tokenizer.window
+    raise UsageError(
+        f"the encoder reads {most} tokens, chunks of {chunking.size} are too long for it",
+        f"use --chunk tokens:{most} or less",
+    )
+
+
 def chunk(document: Document, chunking: Chunking, tokenizer: Tokenizer) -> list[Chunk]:
     """The chunks of `document`, in order, none empty and none with white space at an end.
 
@@ -81,6 +92,7 @@ def chunk(document: Document, chunking: Chunking, tokenizer: Tokenizer) -> list[
     letters = size * _LETTERS if chunking.kind == "auto" else None
     if letters and document.record is not None:
         letters *= _RECORD
+    check_fits(chunking, tokenizer)
     splitter = Splitter(text, blocks, tokenizer, letters)
     stretches: Iterable[tuple[int, int]]
     if letters is not None:
@@ -151,11 +163,6 @@ def _token_windows(
     text: str, tokenizer: Tokenizer, size: int, overlap: int
 ) -> Iterator[tuple[int, int]]:
     """Windows of `size` tokens; what lies between two tokens goes with the first of them."""
-    if tokenizer.window is not None and size > tokenizer.window:
-        raise UsageError(
-            f"the encoder reads {tokenizer.window} tokens, chunks of {size} are too long for it",
-            f"use --chunk tokens:{tokenizer.window} or less",
-        )
     starts = [start for start, _ in tokenizer.spans(text)]
     starts[:1] = [0]
     for first in range(0, len(starts), size - overlap):

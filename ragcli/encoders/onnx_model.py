@@ -35,6 +35,9 @@ _POSITIONS = 512
 
 _EDGE = 1 << 20
 _AGAIN = "the model's files are broken: install ragcli, or make the model, again"
+_MOST_PARTS = 8
+"""A question is read that many windows far: 2,000 words of one say what it is about."""
+
 _WORDS_KEPT = 300_000
 _RUN = re.compile(r"\w+|[^\w\s]+")
 _LONG_WORD = re.compile(r"[^\W_]{4,}")
@@ -59,21 +62,29 @@ class ModelFolder:
         self.name = name
         self._folder = folder
         settings = self._read("config_sentence_transformers.json")
-        modules = self._read("modules.json")
+        modules = self._read("modules.json", list)
         self.normalise = settings.get("similarity_fn_name") != "dot" or any(
             str(module.get("type", "")).endswith("Normalize")
-            for module in (modules if isinstance(modules, list) else ())
+            for module in modules
+            if isinstance(module, dict)
         )
+        prompts = settings.get("prompts") or {}
+        if not isinstance(prompts, dict) or not all(isinstance(p, str) for p in prompts.values()):
+            raise ModelUnavailable(f"{folder} has prompts that are no texts", _AGAIN)
         self.query_prompt, self.document_prompt = own_prompts(
-            settings.get("prompts") or {}, settings.get("default_prompt_name")
+            prompts, settings.get("default_prompt_name")
         )
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str, kind: type = dict) -> Any:
+        """What a file of settings holds, empty where it is not there."""
         path = self._folder / name
         try:
-            return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else kind()
         except (OSError, ValueError) as error:
             raise ModelUnavailable(f"{path} cannot be read: {error}", _AGAIN) from error
+        if not isinstance(found, kind):
+            raise ModelUnavailable(f"{path} does not hold what it should", _AGAIN)
+        return found
 
     @cached_property
     def window(self) -> int:
@@ -86,7 +97,10 @@ class ModelFolder:
         """The most tokens between the special ones: of a text with its prompt."""
         most = self._read("sentence_bert_config.json").get("max_seq_length")
         most = most or self._read("config.json").get("max_position_embeddings") or _POSITIONS
-        return max(1, int(most) - len(self._special[0]) - len(self._special[1]))
+        room = most - len(self._special[0]) - len(self._special[1]) if isinstance(most, int) else 0
+        if room < 1:
+            raise ModelUnavailable(f"{self._folder} says a window of {most} tokens", _AGAIN)
+        return room
 
     def _count(self, text: str) -> int:
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids) if text else 0
@@ -142,8 +156,8 @@ class ModelFolder:
         counts = [0] * len(words)
         ends = list(accumulate(len(word) + 1 for word in words))
         place = 0
-        for start, _ in self.spans(" ".join(words)):
-            while start >= ends[place]:
+        for _, end in self.spans(" ".join(words)):  # a token may begin with the space before it
+            while end > ends[place]:
                 place += 1
             counts[place] += 1
         return counts
@@ -243,16 +257,22 @@ class OnnxEncoder(ModelFolder):
         return [(each.ids[:n], each.ids[n:]) for each, n in zip(encoded, heads, strict=True)]
 
     def _vector(self, text: tuple[list[int], list[int]]) -> NDArray[np.float64]:
-        """One text's vector; a text beyond the window (a question) is the mean of its parts."""
+        """One text's vector; a question beyond the window is the mean of its first parts.
+
+        Raises ModelUnavailable where the model gives no numbers.
+        """
         import numpy as np
 
         prompt, ids = text
         before, behind = self._special
         room = max(1, self._room - len(prompt))
         parts = [ids[start : start + room] for start in range(0, max(len(ids), 1), room)]
+        parts = parts[:_MOST_PARTS]
         vectors = [self._run(before + prompt + part + behind) for part in parts]
         weights = [max(len(part), 1) for part in parts]
         vector = np.average(np.asarray(vectors, np.float64), axis=0, weights=weights)
+        if not np.isfinite(vector).all():
+            raise ModelUnavailable(f"{self._folder} gives vectors that are no numbers", _AGAIN)
         length = float(np.sqrt(np.square(vector).sum())) if self.normalise else 1.0
         return np.asarray(vector / (length or 1.0))
 
@@ -291,7 +311,8 @@ def folder_fingerprint(folder: Path) -> str:
     """A digest of every file's name and size in `folder`, and of both ends of each."""
     digest = blake2b(digest_size=12)
     for path in sorted(folder.rglob("*")):
-        if not path.is_file() or path.name in ("NOTICE", "LICENSE", "README.md"):
+        hidden = path.name.startswith(".")
+        if hidden or not path.is_file() or path.name in ("NOTICE", "LICENSE", "README.md"):
             continue
         size = path.stat().st_size
         digest.update(f"{path.relative_to(folder).as_posix()} {size}\n".encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import signal
 import sqlite3
 import threading
@@ -17,10 +18,11 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragcli import __version__
+from ragcli.corpus.chunking import check_fits, parse_chunking
 from ragcli.corpus.readers import is_plain
 from ragcli.corpus.walk import walk
-from ragcli.encoders import open_encoder, prepare_encoder
-from ragcli.errors import IndexUnavailable
+from ragcli.encoders import WordTokenizer, open_encoder, prepare_encoder
+from ragcli.errors import IndexForeign, IndexUnavailable
 from ragcli.indexing import LOCK_WAIT, check
 from ragcli.indexing.plan import Plan, known_files, make_plan
 from ragcli.indexing.scope import reading_of, remembered, rules_of, scope
@@ -46,6 +48,7 @@ INLINE_BYTES = 512 * 1024
 FILE_BYTES = 2000
 """What opening a file weighs beside reading it."""
 
+_ROOM = 1 << 20
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 COMMIT_SECONDS = 10.0
 FIRST_COMMIT_SECONDS = 2.0
@@ -91,6 +94,10 @@ class Run:
             self._lock.__exit__(None, None, None)
             if isinstance(error, sqlite3.OperationalError):
                 raise _unwritable(self._location, error) from error
+            if isinstance(error, IndexForeign) and _is_full(self._location):
+                # SQLite finds its own new files broken where they cannot be written.
+                full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                raise _unwritable(self._location, full) from error
             raise
         self._writer = Writer(self._location, self._catalog)
         if threading.current_thread() is threading.main_thread():
@@ -133,6 +140,9 @@ class Run:
         # Not for a name that an index from somewhere else remembers: only for one given now.
         prepare_encoder(settings, home, fetch=bool({"encoder", "query_model"} & {*self._changes}))
         self._encoder = open_encoder(settings, home)
+        check_fits(parse_chunking(settings.chunk), self._encoder or WordTokenizer())
+        if self._encoder and self._catalog.get("encoder") != self._encoder.fingerprint:
+            self._encoder.encode_query("a")  # a model that does not run must not cost the vectors
         self._reading = reading_of(settings, home)
         root, starts = scope(self._paths) if self._paths else remembered(catalog, self._location)
         self._heal(verify=verify)
@@ -376,6 +386,10 @@ def _processors() -> Sequence[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return range(os.cpu_count() or 1)
+
+
+def _is_full(folder: Path) -> bool:
+    return shutil.disk_usage(folder).free < _ROOM
 
 
 def _unwritable(location: Path, error: Exception) -> IndexUnavailable:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcli.encoders import Encoder, open_encoder
-from ragcli.errors import UsageError
+from ragcli.errors import ModelUnavailable, UsageError
 from ragcli.records import Hit, Leg, SearchRequest, SearchResult
 from ragcli.retrieval.fusion import (
     DEPTH,
@@ -39,6 +40,7 @@ from ragcli.retrieval.question import parse_question
 from ragcli.store.folder import ENCODER
 from ragcli.store.index import Index, StoredChunk
 from ragcli.store.rows import OpenSegment
+from ragcli.store.vectors import Vector
 
 if TYPE_CHECKING:
     from ragcli.retrieval.rerank import Reranker
@@ -80,13 +82,27 @@ class Retriever:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._encoder: Encoder | None = open_encoder(index.settings, index.path / ENCODER)
         self._on_demand: OnDemand | None = None
-        if self._encoder and not self._encoder.inline:
-            self._on_demand = OnDemand(index, self._encoder)
         self._languages = index.languages()
         self._beside = ThreadPoolExecutor(1)
         self._reranker: Reranker | None = None
+
+    @cached_property
+    def _encoder(self) -> Encoder | None:
+        """Opened when a question needs it: the lexical retriever works without the model."""
+        encoder = open_encoder(self._index.settings, self._index.path / ENCODER)
+        if encoder and not encoder.inline:
+            self._on_demand = OnDemand(self._index, encoder)
+        return encoder
+
+    def _encode(self, encoder: Encoder, known: str | None, question: str) -> Vector:
+        """The question's vector. Raises ModelUnavailable where the model is not the index's."""
+        if known is not None and known != encoder.fingerprint:
+            raise ModelUnavailable(
+                f"{encoder.name} has changed since the index was made with it",
+                "ragcli index   (or ask with --mode lexical)",
+            )
+        return encoder.encode_query(question)
 
     def search(self, request: SearchRequest) -> SearchResult:
         """The best `request.k` chunks for the question.
@@ -99,9 +115,11 @@ class Retriever:
         alpha = self._alpha(request, mode)
         index = self._index
         question = None
-        if self._encoder and mode != "lexical":
+        if mode != "lexical" and self._encoder:
             # Beside the lexical retriever: the first question waits for the model to be loaded.
-            question = self._beside.submit(self._encoder.encode_query, request.question)
+            question = self._beside.submit(
+                self._encode, self._encoder, index.encoder, request.question
+            )
         view = index.view(scoring=mode != "lexical")
         words = parse_question(request.question, self._languages)
         allowed = self._allowed(view.postings, request.paths)
@@ -117,7 +135,7 @@ class Retriever:
             embedded_now = on_demand.make(np.array(best, np.int64))
             clock.mark("embed")
         lexical = None if mode == "dense" else lexical
-        reach = self._reach(view.postings, lexical, allowed)
+        reach = self._reach(view.postings, lexical, allowed) if question else None
         population = _population(view.postings, allowed)
         depth = max(DEPTH if request.fusion == "mix" else RRF_DEPTH, request.k)
         ranked: list[_Candidate] = []
@@ -165,14 +183,15 @@ class Retriever:
         return self._on_demand is None or self._on_demand.keep()
 
     def _mode(self, request: SearchRequest) -> str:
-        mode = request.mode or ("hybrid" if self._encoder else "lexical")
+        without = self._index.settings.encoder == "none"
+        mode = request.mode or ("lexical" if without else "hybrid")
         if mode not in MODES:
             raise UsageError(f"no mode is named {mode}", f"use one of {', '.join(MODES)}")
         if request.fusion not in FUSIONS:
             raise UsageError(
                 f"no fusion is named {request.fusion}", f"use one of {', '.join(FUSIONS)}"
             )
-        if mode != "lexical" and self._encoder is None:
+        if mode != "lexical" and without:
             raise UsageError(
                 f"--mode {mode} needs vectors, and this index was made with --encoder none",
                 "ragcli index --encoder minilm",

@@ -120,6 +120,13 @@ class Index:
             return read_settings(self.catalog)
 
     @cached_property
+    def encoder(self) -> str | None:
+        """The fingerprint of the encoder that made the vectors."""
+        with self.reading():
+            known = self.catalog.get("encoder")
+        return known if isinstance(known, str) else None
+
+    @cached_property
     def root(self) -> Path | None:
         """The indexed folder, None where it is not there any more."""
         with self.reading():
@@ -153,7 +160,7 @@ class Index:
 
     def _begin_again(self) -> None:
         self._view = None
-        for name in ("settings", "root", "problem_count"):
+        for name in ("settings", "encoder", "root", "problem_count"):
             self.__dict__.pop(name, None)
         with self.reading() as connection:
             connection.execute("COMMIT")
