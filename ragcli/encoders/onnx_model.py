@@ -39,7 +39,10 @@ _MOST_PARTS = 8
 """A question is read that many windows far: 2,000 words of one say what it is about."""
 
 _WORDS_KEPT = 300_000
-_RUN = re.compile(r"\w+|[^\w\s]+")
+_UNIT = re.compile(r"[^ \t\n\r!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
+"""Between these BertPreTokenizer always cuts: at white space and around signs of ASCII. Other signs
+(`¬RQ` is one word to it) and control characters (which it takes out) stay inside."""
+
 _LONG_WORD = re.compile(r"[^\W_]{4,}")
 """Shorter words are mostly function words, and whole in any vocabulary."""
 
@@ -134,12 +137,13 @@ class ModelFolder:
         return offsets
 
     def count(self, text: str) -> int:
-        """How many tokens `text` has, special ones left out: the sum over its words and signs.
+        """How many tokens `text` has, special ones left out.
 
-        Exact for WordPiece as BERT uses it; a tokenizer that puts a mark before each word may
-        have fewer. Texts repeat their words, so that most are known.
+        Where the tokenizer is BERT's, the sum over words, most of which are known from before.
         """
-        return self._count_words(_RUN.findall(text))
+        if not self._by_words:
+            return len(self.spans(text))
+        return self._count_words(_UNIT.findall(text))
 
     def _count_words(self, words: Sequence[str]) -> int:
         known = self._known
@@ -161,6 +165,11 @@ class ModelFolder:
                 place += 1
             counts[place] += 1
         return counts
+
+    @cached_property
+    def _by_words(self) -> bool:
+        """Whether the tokens of a text are those of its words, one by one."""
+        return type(self._tokenizer.pre_tokenizer).__name__ == "BertPreTokenizer"
 
     @cached_property
     def _known(self) -> dict[str, int]:
@@ -236,6 +245,7 @@ class OnnxEncoder(ModelFolder):
         """A row per text, each from its text alone."""
         import numpy as np
 
+        _ = self._session, self._room  # once, before threads ask for them
         rows = list(self._pool.map(self._vector, self._ids(self.document_prompt, texts)))
         vectors = np.stack(rows) if rows else np.empty((0, self.dim))
         return quantise(vectors, normalise=self.normalise)

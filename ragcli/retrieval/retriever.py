@@ -130,7 +130,8 @@ class Retriever:
         if mode != "dense" or on_demand:
             lexical = LexicalLeg(view.postings, words, allowed)
             clock.mark("lexical")
-        if lexical and on_demand:
+        if lexical and on_demand and question:
+            question.result()  # the model is loaded once, and is the index's
             best = [chunk for chunk, _ in lexical.best(ON_DEMAND)[:ON_DEMAND]]
             embedded_now = on_demand.make(np.array(best, np.int64))
             clock.mark("embed")
