@@ -83,6 +83,23 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk of the index by its number, with its place: what reports name.
+
+    `path` is relative to the indexed root (for a record `corpus.jsonl#ID`).
+    """
+
+    chunk: int
+    path: str
+    start: int
+    end: int
+    text: str
+    lines: tuple[int, int] | None = None
+    page: str | None = None
+    heading: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TermShare:
     """What one word of the question gave to one hit's lexical score.
 

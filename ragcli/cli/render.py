@@ -95,6 +95,11 @@ def score_table(
     screen.print(Text(_summary(result), style="dim"))
 
 
+def cells(text: str) -> int:
+    """How many cells of a terminal `text` takes."""
+    return cell_len(text)
+
+
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 

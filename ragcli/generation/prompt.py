@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from ragcli.errors import UsageError
 from ragcli.generation.visible import visible
-from ragcli.records import Hit, Prompt
+from ragcli.records import Hit, Passage, Prompt
 
 TEMPLATE = """\
 Answer the question at the end from the context alone. Behind each statement, cite the passages \
@@ -75,7 +75,7 @@ def estimate_tokens(text: str) -> int:
     return -(-_size(text) // 3)
 
 
-def source(hit: Hit) -> str:
+def source(hit: Hit | Passage) -> str:
     """Where a hit stands, on one line: `docs/setup.md:10-24`, `guide.pdf`, `corpus.jsonl#7`."""
     path = visible(hit.path)
     if hit.lines is None:
@@ -84,7 +84,7 @@ def source(hit: Hit) -> str:
     return f"{path}:{first}" if first == last else f"{path}:{first}-{last}"
 
 
-def headings(hit: Hit) -> str:
+def headings(hit: Hit | Passage) -> str:
     """The headings above a hit, outermost first, on one line; empty where there are none."""
     return " › ".join(visible(heading) for heading in hit.heading)
 
