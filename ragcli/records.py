@@ -126,7 +126,9 @@ class Hit:
     """One retrieved chunk, with every number that put it at its rank.
 
     `path` is relative to the indexed root (for a record `corpus.jsonl#ID`, `record` the id).
-    `score` orders the hits; `neighbour` is the part of it that the passage beside gave;
+    `score` orders the hits. Where both retrievers ran it is the sum of `parts`, what the lexical
+    and the dense one gave to it, and of `neighbour`, what the passage beside gave (`rerank` is
+    the reranker's, and then the score);
     `lexical` is BM25, `dense` the dot product, None where that retriever did not run; `weight` is
     p(z|x), the softmax of the scores over the hits shown.
     `stale` is true when the file has changed or gone since it was indexed, None when unknown.
@@ -147,6 +149,7 @@ class Hit:
     record: str | None = None
     lexical: Leg | None = None
     dense: Leg | None = None
+    parts: tuple[float, float] | None = None
     neighbour: float = 0.0
     rerank: float | None = None
     terms: tuple[TermShare, ...] = ()

@@ -248,9 +248,9 @@ def test_the_first_chunks_of_a_document_are_the_sample(
 )
 def test_scale(scores: list[float], lowest: float | None, scaled: list[float]) -> None:
     assert scale(np.array(scores), lowest).tolist() == scaled
-    assert mix(np.array(scaled), np.zeros(len(scaled)), 0.25).tolist() == [
-        0.75 * value for value in scaled
-    ]
+    lexical, dense = mix(np.array(scaled), np.array(scaled), 0.25)
+    assert lexical.tolist() == [0.75 * value for value in scaled]
+    assert dense.tolist() == [0.25 * value for value in scaled]
 
 
 class BackwardsReranker:

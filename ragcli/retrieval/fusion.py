@@ -42,9 +42,9 @@ def scale(scores: Scores, lowest: float | None) -> Scores:
     return np.nan_to_num(np.clip((scores - lowest) / (best - lowest), 0.0, 1.0))
 
 
-def mix(lexical: Scores, dense: Scores, alpha: float) -> Scores:
-    """(1 − alpha) · lexical + alpha · dense, both already scaled."""
-    return (1.0 - alpha) * lexical + alpha * dense
+def mix(lexical: Scores, dense: Scores, alpha: float) -> tuple[Scores, Scores]:
+    """(1 − alpha) · lexical and alpha · dense, both already scaled: what each gives to the sum."""
+    return (1.0 - alpha) * lexical, alpha * dense
 
 
 def beside(scores: Scores, pairs: Iterable[tuple[int, int]]) -> Scores:
@@ -65,12 +65,9 @@ def weight_of(share: float, pieces_per_word: float | None) -> float:
     return share if pieces_per_word is None else share * min(1.0, WHOLE / pieces_per_word)
 
 
-def reciprocal_rank(ranks: list[NDArray[np.int64]]) -> Scores:
-    """Σ 1 / (60 + rank) over the retrievers; rank 0 stands for unranked."""
-    total = np.zeros(len(ranks[0]))
-    for rank in ranks:
-        total += np.where(rank > 0, 1.0 / (RRF_K + rank), 0.0)
-    return total
+def reciprocal_rank(ranks: NDArray[np.int64]) -> Scores:
+    """1 / (60 + rank), what one retriever gives to the sum; rank 0 stands for unranked."""
+    return np.where(ranks > 0, 1.0 / (RRF_K + ranks), 0.0)
 
 
 def softmax(scores: Scores) -> Scores:

@@ -6,6 +6,7 @@ Each keeps what explains its scores. Fusion and ordering are `retriever`'s.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,35 +104,41 @@ class DenseLeg:
         encoder: Encoder,
         question: NDArray[np.float64],
         allowed: Ids | None,
-        depth: int,
     ) -> None:
         """`question`: as the encoder gives it; `allowed`: what may be hits, None for all."""
         self._vectors = vectors
+        self._allowed = allowed
         self._scoring = _scoring(vectors, encoder, question)
-        self._depth = depth
         self._added: dict[int, float] = {}
-        chunks, scores = [np.empty(0, np.int64)], [np.empty(0)]
-        for segment in vectors:
-            rows, values = self._scoring.search(segment, depth, segment.among(allowed))
-            chunks.append(segment.chunks[rows])
-            scores.append(values)
-        self._best = _best(np.concatenate(chunks), np.concatenate(scores), depth)
+        self._best: Best = []
+        self._depth = 0
 
     def add(self, chunks: Ids, encoded: Encoded) -> None:
         """Score allowed chunks that have no stored vector."""
         scores = self._scoring.score(encoded)
         self._added.update(zip(chunks.tolist(), scores.tolist(), strict=True))
-        known, values = _columns(self._best)
-        self._best = _best(
-            np.concatenate([known, chunks]), np.concatenate([values, scores]), self._depth
-        )
+        self._depth = 0
 
-    def best(self) -> Best:
+    def best(self, depth: int) -> Best:
         """The best `depth` chunks, ties at the end included, best first.
 
         Of a weighted encoder's only those above 0.
         """
-        return self._best
+        if depth > self._depth:
+            self._best, self._depth = self._search(depth), depth
+        if len(self._best) <= depth:
+            return self._best
+        least = self._best[depth - 1][1]
+        return list(takewhile(lambda item: item[1] >= least, self._best))
+
+    def _search(self, depth: int) -> Best:
+        chunks = [np.array(list(self._added), np.int64)]
+        scores = [np.array(list(self._added.values()), np.float64)]
+        for segment in self._vectors:
+            rows, values = self._scoring.search(segment, depth, segment.among(self._allowed))
+            chunks.append(segment.chunks[rows])
+            scores.append(values)
+        return _best(np.concatenate(chunks), np.concatenate(scores), depth)
 
     def scores(self, chunks: Ids) -> NDArray[np.float64]:
         """The dot product of each of `chunks`, NaN without a vector."""
@@ -146,6 +153,15 @@ class DenseLeg:
         if score is None or not self._best or score < self._best[-1][1]:
             return None
         return 1 + sum(1 for _, other in self._best if other > score)
+
+    def exact_rank(self, score: float | None) -> int | None:
+        """1 + how many allowed chunks score higher, candidates or not; None without a vector."""
+        if score is None:
+            return None
+        above = sum(other > score for other in self._added.values())
+        for segment in self._vectors:
+            above += self._scoring.above(segment, score, segment.among(self._allowed))
+        return 1 + above
 
 
 def _scoring(
@@ -165,7 +181,3 @@ def _best(chunks: Ids, scores: NDArray[np.float64], depth: int) -> Best:
         chunks, scores = chunks[good], scores[good]
     order = np.lexsort((chunks, -scores))
     return list(zip(chunks[order].tolist(), scores[order].tolist(), strict=True))
-
-
-def _columns(best: Best) -> tuple[Ids, NDArray[np.float64]]:
-    return np.array([chunk for chunk, _ in best], np.int64), np.array([s for _, s in best])

@@ -93,6 +93,10 @@ class Scoring(Protocol):
         """
         ...
 
+    def above(self, vectors: Vectors, score: float, may: Mask | None) -> int:
+        """How many rows that count score higher than `score`."""
+        ...
+
 
 class Vectors(OpenRows):
     """A segment of vectors. Opening maps the chunks alone; FAISS is loaded when it is needed."""
@@ -176,11 +180,19 @@ class Vectors(OpenRows):
         dots, rows = self.index.search(wanted, k, params=chosen)
         return rows[0].astype(np.intp), dots[0].astype(np.float64)
 
-    def positive(self, question: Vector) -> tuple[Rows, NDArray[np.float32]]:
-        """Every row with codes · question above 0, in float32, and that product."""
+    def beyond(self, question: Vector, least: float) -> tuple[Rows, NDArray[np.float32]]:
+        """Every row with codes · question above `least`, in float32, and that product."""
         wanted = np.ascontiguousarray(question[np.newaxis], np.float32)
-        _, dots, rows = self.index.range_search(wanted, 0.0)
+        _, dots, rows = self.index.range_search(wanted, least)
         return rows.astype(np.intp), dots
+
+    def count_above(
+        self, scoring: Scoring, score: float, rows: Rows, near: Vector, slack: float
+    ) -> int:
+        """How many of `rows` score higher; `near`: their scores, right to `slack`."""
+        close = np.abs(near - score) <= slack
+        exact = self.score(scoring, rows[close])
+        return int(np.count_nonzero(near > score + slack) + np.count_nonzero(exact > score))
 
     def norms(self, weights: Vector, rows: Rows) -> NDArray[np.float32]:
         """The L2 norm of each of `rows`, weighted, near enough to choose candidates by.
@@ -230,6 +242,17 @@ class Plain:
         rows = np.arange(vectors.rows) if may is None else np.flatnonzero(may)
         return rows, vectors.score(self, rows)
 
+    def above(self, vectors: Vectors, score: float, may: Mask | None) -> int:
+        """How many rows that count score higher than `score`."""
+        factors = vectors.factors
+        assert factors is not None
+        rows, dots = vectors.beyond(self._question, -np.inf)
+        if may is not None:
+            rows, dots = rows[may[rows]], dots[may[rows]]
+        near = np.asarray(dots, np.float64) * factors[rows]
+        slack = self._slack * float(factors.max(initial=0.0))
+        return vectors.count_above(self, score, rows, near, slack)
+
 
 class Weighted:
     """The columns weighted by the corpus as it is now; the cosine of that, if normalised.
@@ -257,17 +280,27 @@ class Weighted:
 
     def search(self, vectors: Vectors, k: int, may: Mask | None) -> tuple[Rows, Vector]:
         """Rows that may be among the best k, with their scores."""
-        rows, dots = vectors.positive(self._question * self._weights / self._scale)
+        rows, near = self._near(vectors, may)
+        if len(rows) > k:
+            least = np.partition(near, len(near) - k)[len(near) - k]
+            rows = rows[near >= least - _SLACK * abs(float(least))]
+        rows = np.sort(rows)
+        return rows, vectors.score(self, rows)
+
+    def above(self, vectors: Vectors, score: float, may: Mask | None) -> int:
+        """How many rows that count score higher than `score`."""
+        rows, near = self._near(vectors, may)
+        return vectors.count_above(self, score, rows, near, _SLACK * abs(score))
+
+    def _near(self, vectors: Vectors, may: Mask | None) -> tuple[Rows, Vector]:
+        """Every row that counts and scores above 0, with its score as float32 has it."""
+        rows, dots = vectors.beyond(self._question * self._weights / self._scale, 0.0)
         if may is not None:
             kept = may[rows]
             rows, dots = rows[kept], dots[kept]
         if self._normalise:
             dots = dots / np.maximum(vectors.norms(self._weights, rows), np.finfo(np.float32).tiny)
-        if len(rows) > k:
-            least = np.partition(dots, len(dots) - k)[len(dots) - k]
-            rows = rows[dots >= least - _SLACK * abs(float(least))]
-        rows = np.sort(rows)
-        return rows, vectors.score(self, rows)
+        return rows, np.asarray(dots, np.float64)
 
 
 def _row_norms(codes: NDArray[Any], weights: Vector) -> NDArray[np.float32]:
