@@ -95,6 +95,43 @@ CASES = {
     "no_index": "cd / && ragcli query 'port'",
     "no_index_json": "cd / && ragcli query 'port' --json",
     "not_an_index": "ragcli query 'port' --index docs",
+    "inspect_help": "ragcli inspect --help",
+    "inspect_card": (
+        "ragcli inspect | sed -E 's/[0-9-]{10} [0-9:]{5}/<date>/g; s/[0-9.]+ k?B/<size>/g'"
+    ),
+    "inspect_file": "ragcli inspect docs/setup.md | sed -E 's/[0-9-]{10} [0-9:]{5}/<date>/'",
+    "inspect_line": "ragcli inspect setup.md:7 --json | sed -E 's/\"read\": [0-9.]+/<read>/'",
+    "inspect_vectors": (
+        "ragcli index docs --index new.rag --encoder hash --chunk sentences:1 --quiet && "
+        "ragcli inspect setup.md:9 --vectors --index new.rag "
+        "| sed -E 's/[0-9-]{10} [0-9:]{5}/<date>/'"
+    ),
+    "inspect_nowhere": "ragcli inspect docs/setpu.md",
+    "inspect_why_found": "ragcli inspect --why 'Which port?' setup.md:9",
+    "inspect_why_missed": "ragcli inspect --why 'open the dashboard' -k 1 --text 'on port'",
+    "inspect_why_json": "ragcli inspect --why 'Which port?' zh.txt --json",
+    "inspect_why_of_nothing": "ragcli inspect --why 'Which port?'",
+    "inspect_problems": (
+        "echo x > docs/old.doc && ragcli index --quiet; "
+        "ragcli inspect --problems | sed -E 's/[0-9-]{10} [0-9:]{5}/<date>/'"
+    ),
+    "inspect_check": "ragcli inspect --check | sed -E 's/[0-9.]+ k?B/<size>/'",
+    "inspect_check_damaged": (
+        "for f in .rag/segments/p-*/counts.npy; do printf 'x' | "
+        "dd of=$f bs=1 seek=130 conv=notrunc 2> /dev/null; done; ragcli inspect --check "
+        "| sed -E 's/p-[0-9a-f]{12}/p-<name>/'; echo ${PIPESTATUS[@]}"
+    ),
+    "inspect_collisions": (
+        "ragcli index docs --index new.rag --encoder hash --dim 16 --quiet && "
+        "ragcli inspect --collisions --index new.rag"
+    ),
+    "inspect_collisions_of_none": "ragcli inspect --collisions",
+    "inspect_duplicates": (
+        "cp docs/setup.md docs/copy.md && ragcli index --quiet && ragcli inspect --duplicates"
+    ),
+    "inspect_hubs_without_vectors": "ragcli inspect --hubs",
+    "inspect_two_views": "ragcli inspect --hubs --check",
+    "inspect_plot_of_no_kind": "ragcli inspect --plot map.txt",
     "index_first": "ragcli index docs --index new.rag --encoder none",
     "index_by_default": (
         "ragcli index docs --index new.rag > /dev/null && "

@@ -146,11 +146,25 @@ def test_explain_tells_each_retriever_and_each_word() -> None:
     table = shown(result(one), explain=True)
     assert table.split("\n\n")[1].splitlines() == [
         "[1] docs/a.md:3-4",
-        "    lexical     8.000  rank 2",
-        "    dense       0.125  not among its candidates",
-        "    term     in passage  in index    score  share",
-        "    workers           2        17    6.000    75%",
-        "    数据              1         1    2.000    25%",
+        "    lexical  8.000  rank 2",
+        "    dense    0.125  not among its candidates",
+        "    term     in passage  in index  score  share",
+        "    workers           2        17  6.000    75%",
+        "    数据              1         1  2.000    25%",
+    ]
+
+
+def test_explain_tells_what_each_part_gives() -> None:
+    one = hit(
+        1, "workers", lexical=Leg(2, 8.0), dense=Leg(None, 0.125), parts=(0.25, 0.0),
+        neighbour=0.03, rerank=-2.5,
+    )  # fmt: skip
+    assert shown(result(one), explain=True).split("\n\n")[1].splitlines()[1:] == [
+        "             own score  gives",
+        "    lexical      8.000  0.250  rank 2",
+        "    dense        0.125  0.000  not among its candidates",
+        "    beside           –  0.030  of the better passage beside it",
+        "    rerank      -2.500      –  the order",
     ]
 
 

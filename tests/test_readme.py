@@ -14,6 +14,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[1]
 README = (TOP / "README.md").read_text(encoding="utf-8")
 _TIMES = re.compile(r"\d+(?:\.\d+)? (ms|s)\b")
+_NUMBERS = re.compile(r"\b\d+( · )|(?<=number )\d+")
+"""Of passages: files are numbered in the order in which child processes read them."""
 
 
 def blocks(kind: str) -> list[str]:
@@ -21,7 +23,7 @@ def blocks(kind: str) -> list[str]:
 
 
 def without_times(text: str) -> str:
-    return _TIMES.sub(r"… \1", text).rstrip()
+    return _NUMBERS.sub(r"N\1", _TIMES.sub(r"… \1", text)).rstrip()
 
 
 def run(command: str, folder: Path) -> str:
@@ -63,7 +65,7 @@ def test_the_library_example_runs(tmp_path: Path) -> None:
     assert "handbook/leave.md" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["index", "query"])
+@pytest.mark.parametrize("command", ["index", "query", "inspect"])
 def test_every_option_is_in_the_readme(command: str) -> None:
     page = run(f"ragcli {command} --help", TOP)
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))

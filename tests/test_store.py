@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,15 @@ def test_a_flipped_byte_is_found_by_its_checksum(tmp_path: Path) -> None:
     (tmp_path / name / "manifest.json").write_text("{}")
     with pytest.raises(IndexDamaged):
         Segment(tmp_path, name, checksum)
+
+
+@pytest.mark.parametrize("manifest", [b"{}", b"[]", b'{"files": {"a.npy": {}}}', b"\xff"])
+def test_a_manifest_of_another_form_is_damage(tmp_path: Path, manifest: bytes) -> None:
+    (tmp_path / "p-1").mkdir()
+    (tmp_path / "p-1" / "manifest.json").write_bytes(manifest)
+    checksum = blake2b(manifest, digest_size=16).hexdigest()
+    with pytest.raises(IndexDamaged, match="the manifest of segment p-1 is none"):
+        Segment(tmp_path, "p-1", checksum)
 
 
 def test_sweep_removes_what_nobody_lists(tmp_path: Path) -> None:

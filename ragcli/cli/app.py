@@ -26,6 +26,7 @@ from ragcli.errors import RagcliError, UsageError
 COMMANDS = {
     "index": "read a folder into the index, or bring the index up to date",
     "query": "find the passages that answer a question, and assemble the prompt",
+    "inspect": "look into the index: what it holds, and why a passage was missed",
 }
 
 # \b keeps a paragraph's lines as they are.
@@ -34,14 +35,15 @@ Ask a folder, and see why it answered.
 
 \b
 ragcli index ./docs              once
-ragcli query "question" -k 5     ever after"""
+ragcli query "question" -k 5     ever after
+ragcli inspect --why "question" guide.md:120"""
 
 _EPILOG = """\
 \b
 Exit codes:
-  0 done · 1 nothing found · 2 wrong usage · 3 no index, or not readable
-  4 busy · 5 files failed (--strict) · 6 no such model · 70 a bug
-  130 interrupted"""
+  0 done · 1 nothing found, or a check failed · 2 wrong usage
+  3 no index, or not readable · 4 busy · 5 files failed (--strict)
+  6 no such model · 70 a bug · 130 interrupted"""
 
 
 class InternalError(RagcliError):

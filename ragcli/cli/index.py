@@ -291,7 +291,7 @@ def _problems(problems: Sequence[Problem]) -> list[str]:
         page = "" if problem.page is None else f" p. {problem.page}"
         lines.append(visible(f"  {problem.path}{page}: {problem.message} ({problem.kind})"))
     if len(problems) > PROBLEMS_SHOWN:
-        lines.append(f"  … and {len(problems) - PROBLEMS_SHOWN:,} more: ragcli index --json")
+        lines.append(f"  … and {len(problems) - PROBLEMS_SHOWN:,} more: ragcli inspect --problems")
     return lines
 
 

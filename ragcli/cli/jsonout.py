@@ -7,7 +7,7 @@ has no value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 
 from ragcli.records import Hit, IndexReport, Leg, Prompt, SearchResult
 
@@ -43,6 +43,12 @@ def answer(
     }
 
 
+def inspection(view: str, report: object) -> dict[str, object]:
+    """`ragcli.inspect/1`: a report of `ragcli.inspection` under the name of its view."""
+    assert is_dataclass(report) and not isinstance(report, type)
+    return {"schema": "ragcli.inspect/1", "view": view, **asdict(report)}
+
+
 def _hit(hit: Hit, *, explain: bool) -> dict[str, object]:
     shown: dict[str, object] = {
         "rank": hit.rank,
@@ -68,6 +74,7 @@ def _hit(hit: Hit, *, explain: bool) -> dict[str, object]:
         shown["explain"] = {
             "lexical": _leg(hit.lexical),
             "dense": _leg(hit.dense),
+            "parts": hit.parts,
             "terms": [asdict(term) for term in hit.terms],
         }
     return shown

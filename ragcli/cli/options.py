@@ -8,6 +8,7 @@ Without `from __future__ import annotations`, here and in the commands: typer ev
 annotation of a field that was inherited among the names of the module that inherits it.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,12 +20,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from ragcli.cli.output import Output, print_result
+from ragcli.cli.output import Output, print_result, replace_surrogates
 from ragcli.errors import UsageError
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 _ALL_COMMANDS = "All commands"
+_ARGUMENTS = "Arguments"
 _common = partial(typer.Option, rich_help_panel=_ALL_COMMANDS)
 
 # typer has public names for some of what it raises for a line that it cannot parse, not for the
@@ -90,14 +92,16 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The page's lists, by `rich_help_panel`; typer makes one of all without rich."""
-        sections: dict[str, list[tuple[str, str]]] = {}
+        sections: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                title = getattr(parameter, "rich_help_panel", None) or "Arguments"
+                title = getattr(parameter, "rich_help_panel", None) or _ARGUMENTS
                 sections.setdefault(title, []).append(record)
         sections[_ALL_COMMANDS] = sections.pop(_ALL_COMMANDS)  # inherited, so the first
         for title, records in sections.items():
+            if not records:
+                continue
             with formatter.section(title):
                 formatter.write_dl(records)
 
@@ -149,6 +153,14 @@ class CommandLine:
     def run(self) -> None:
         """Do what the command line says; raises RagcliError."""
         raise NotImplementedError
+
+
+def as_given(word: str) -> str:
+    """An argument read as UTF-8: under LC_ALL=C Python itself does not."""
+    try:
+        return os.fsencode(word).decode("utf-8", "replace")
+    except UnicodeEncodeError:  # half a surrogate pair, which no shell can pass
+        return replace_surrogates(word)
 
 
 def whole_number(least: int) -> Callable[[str | int], int]:

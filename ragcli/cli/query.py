@@ -4,7 +4,6 @@ The prompt is the result and goes to stdout; the table is for people and goes to
 it is all that was asked for. Searching is `ragcli.retrieval`'s, the prompt `ragcli.generation`'s.
 """
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,9 +21,9 @@ from ragcli.cli.output import (
     counted,
     print_json,
     print_result,
-    replace_surrogates,
     writing,
 )
+from ragcli.cli.retrieval import Retrieval, searching
 from ragcli.errors import NegativeResult, UsageError
 from ragcli.generation.prompt import assemble
 from ragcli.generation.visible import visible
@@ -41,7 +40,6 @@ Find the passages that answer a question, and assemble the prompt.
 On a terminal: a table of scores and places, then the prompt. Into a pipe or a
 file: only the prompt, so that `ragcli query "…" | GENERATOR` works."""
 
-_retrieval = partial(typer.Option, rich_help_panel="Retrieval")
 _output = partial(typer.Option, rich_help_panel="Output")
 
 app = options.command_app()
@@ -65,55 +63,12 @@ class Wanted:
 
 @app.command(cls=options.Command, add_help_option=False, help=_DESCRIPTION)
 @dataclass(frozen=True, kw_only=True)
-class Query(options.CommandLine):
+class Query(Retrieval):
     """The command line of `ragcli query`."""
 
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="QUESTION", help="the question; - reads it from stdin"),
-    ] = None
-    k: Annotated[
-        int,
-        _retrieval(
-            "-k",
-            parser=options.whole_number(0),
-            metavar="N",
-            show_default=False,
-            help="passages; 0: the closed book, which needs no index [5]",
-        ),
-    ] = 5
-    mode: Annotated[
-        str | None,
-        _retrieval(
-            parser=options.one_of("hybrid", "dense", "lexical"),
-            metavar="NAME",
-            help="hybrid, dense or lexical [hybrid]",
-        ),
-    ] = None
-    alpha: Annotated[
-        float | None,
-        _retrieval(parser=options.share, metavar="0…1", help="the dense share of the mix"),
-    ] = None
-    fusion: Annotated[
-        str,
-        _retrieval(
-            parser=options.one_of("mix", "rrf"),
-            metavar="NAME",
-            show_default=False,
-            help="mix of scaled scores, or rrf, reciprocal ranks [mix]",
-        ),
-    ] = "mix"
-    rerank: Annotated[
-        str | None,
-        _retrieval(metavar="MODEL", help="order the best 50 by a cross-encoder; needs ragcli[st]"),
-    ] = None
-    path: Annotated[
-        list[str] | None,
-        _retrieval(metavar="GLOB", help="only files that match; may be given again"),
-    ] = None
-    max_per_file: Annotated[
-        int | None,
-        _retrieval(parser=options.whole_number(1), metavar="N", help="passages of one file"),
     ] = None
     explain: Annotated[bool, _output("--explain", help="show where each score comes from")] = False
     show: Annotated[
@@ -122,14 +77,6 @@ class Query(options.CommandLine):
             parser=options.list_of("table", "prompt"),
             metavar="PARTS",
             help="table, prompt or table,prompt [both on a terminal, else prompt]",
-        ),
-    ] = None
-    budget: Annotated[
-        int | None,
-        _output(
-            parser=options.whole_number(1),
-            metavar="TOKENS",
-            help="leave out passages that would make the prompt longer",
         ),
     ] = None
     template: Annotated[
@@ -149,13 +96,6 @@ class Query(options.CommandLine):
 
     def run(self) -> None:
         """Ask the index, and print what it gives."""
-        if self.alpha is not None and self.fusion == "rrf":
-            raise UsageError("--alpha is a share of the mix, and --fusion rrf has none", "drop one")
-        if self.alpha is not None and self.mode in ("dense", "lexical"):
-            raise UsageError(f"--alpha is a share of the mix, and --mode {self.mode} has none",
-                             "drop one")  # fmt: skip
-        if self.rerank is not None and not self.rerank.strip():
-            raise UsageError("--rerank is empty", "name a cross-encoder, or leave it out")
         wanted = self._wanted()
         words = self.words or []
         asked = None if self.batch is None else _batch(self.batch, words, self.output)
@@ -169,16 +109,7 @@ class Query(options.CommandLine):
 
     def _wanted(self) -> Wanted:
         return Wanted(
-            SearchRequest(
-                "",
-                k=self.k,
-                mode=self.mode,
-                fusion=self.fusion,
-                alpha=self.alpha,
-                paths=tuple(self.path or ()),
-                max_per_file=self.max_per_file,
-                rerank=self.rerank,
-            ),
+            self.request(""),
             budget=self.budget,
             template=None if self.template is None else read_text(self.template),
             explain=self.explain,
@@ -191,20 +122,12 @@ def _shown(*, explain: bool) -> frozenset[str]:
     return frozenset(("table", "prompt") if terminal or explain else ("prompt",))
 
 
-def _as_given(word: str) -> str:
-    """An argument read as UTF-8: under LC_ALL=C Python itself does not."""
-    try:
-        return os.fsencode(word).decode("utf-8", "replace")
-    except UnicodeEncodeError:  # half a surrogate pair, which no shell can pass
-        return replace_surrogates(word)
-
-
 def _question(words: Sequence[str]) -> str:
     """The question's text, from stdin where it is `-`. Raises UsageError where it is empty."""
     if len(words) != 1:
         told = f"{len(words)} words where one question belongs" if words else "no question"
         raise UsageError(told, 'put it in quotes: ragcli query "your question"')
-    given = _as_given(words[0])
+    given = options.as_given(words[0])
     text = read_text(None).strip() if given == "-" else given
     if not text.strip():
         raise UsageError("the question is empty", 'ragcli query "your question"')
@@ -225,17 +148,8 @@ def _searching(k: int, location: Path | None) -> Iterator[tuple[Search, "Index |
     if k == 0:
         yield _closed_book, None
         return
-    # OpenBLAS starts a thread for each core as it is loaded and lets it spin: 60 ms, for one
-    # small product.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from ragcli.retrieval.retriever import Retriever
-    from ragcli.store.index import Index, locate
-
-    with Index.open(locate(location)) as opened:
-        retriever = Retriever(opened)
+    with searching(location) as (retriever, opened):
         yield retriever.search, opened
-    # The answer is out: what had to be made for it is kept where that can be done at once.
-    retriever.keep()
 
 
 def _closed_book(request: SearchRequest) -> SearchResult:
@@ -311,7 +225,7 @@ def _warn(result: SearchResult, prompt: Prompt, wanted: Wanted, output: Output) 
     if result.problems:
         output.warn(
             f"the index has {counted(result.problems, 'problem')} with files or pages that it "
-            "does not cover; ragcli index --json lists them"
+            "does not cover; ragcli inspect --problems lists them"
         )
     if result.mode in ("hybrid", "dense") and result.embedded < result.chunks:
         missing = result.chunks - result.embedded

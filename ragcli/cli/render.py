@@ -19,6 +19,7 @@ from rich.style import Style
 from rich.text import Text
 
 from ragcli import records
+from ragcli.cli.reports.explanation import explanation
 from ragcli.cli.snippet import densest, matched_spans
 from ragcli.generation.prompt import headings, source
 from ragcli.generation.visible import visible
@@ -89,7 +90,7 @@ def score_table(
     if explain:
         for hit in result.hits:
             screen.print()
-            for told in _explanation(hit):
+            for told in (f"[{hit.rank}] {source(hit)}", *explanation(hit)):
                 screen.print(Text(told))
         screen.print()
     screen.print(Text(_summary(result), style="dim"))
@@ -155,31 +156,6 @@ def _snippet(
     lines = cut.wrap(screen, room)[:_SNIPPET_LINES]
     for line in lines:
         line.rstrip()
-    return lines
-
-
-def _explanation(hit: Hit) -> list[str]:
-    """Rank and score per retriever, and what each word of the question gave to the hit."""
-    lines = [f"[{hit.rank}] {source(hit)}"]
-    for name, leg in (("lexical", hit.lexical), ("dense", hit.dense)):
-        if leg is not None:
-            rank = "not among its candidates" if leg.rank is None else f"rank {leg.rank}"
-            lines.append(f"{_INDENT}{name:<8}{_number(leg.score):>9}  {rank}")
-    if hit.neighbour:
-        lines.append(f"{_INDENT}{'beside':<8}{_number(hit.neighbour):>9}  of the next passage's")
-    if hit.rerank is not None:
-        lines.append(f"{_INDENT}{'rerank':<8}{_number(hit.rerank):>9}")
-    terms = [(visible(share.term), share) for share in hit.terms]
-    if terms:
-        width = max(len("term"), *(cell_len(term) for term, _ in terms))
-        total = sum(share.score for share in hit.terms) or 1.0
-        lines.append(f"{_INDENT}{'term':<{width}}  in passage  in index    score  share")
-        for term, share in terms:
-            padding = " " * (width - cell_len(term))
-            lines.append(
-                f"{_INDENT}{term}{padding}  {share.count:>10}  {share.frequency:>8}"
-                f"  {_number(share.score):>7}  {share.score / total:>5.0%}"
-            )
     return lines
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ragcli.encoders import Encoder
 from ragcli.errors import IndexDamaged
 from ragcli.store.languages import DEFAULT
+from ragcli.store.mending import mend_catalog
 from ragcli.store.segments import Segment
 from ragcli.store.terms import Analyzer
 from ragcli.store.writer import Writer
@@ -20,24 +21,16 @@ def rebuild_lost(writer: Writer, *, verify: bool) -> int:
     """Make the postings that are missing or damaged again; returns how many chunks it took.
 
     Vectors that are missing or damaged are forgotten, and so pending. Without `verify` looks at
-    lengths and manifests only, so that a sound index costs a few stats.
+    lengths and manifests only, so that a sound index costs a few stats; with it at all that a
+    check looks at, once the rows of the catalogue that belong to nothing are gone.
     """
-    lost = False
-    for table, name, checksum in writer.catalog.connection.execute(
-        "SELECT 'segments', name, checksum FROM segments"
-        " UNION ALL SELECT 'vectors', name, checksum FROM vectors"
-    ).fetchall():
-        try:
-            segment = Segment(writer.segments, name, checksum)
-            if verify:
-                segment.verify()
-        except IndexDamaged:
-            if table == "vectors":
-                writer.forget_vectors(name)
-            else:
-                writer.forget_segment(name)
-                lost = True
-    if not lost:
+    if verify:
+        mend_catalog(writer)
+    damaged = _damaged(writer) if verify else _lost(writer)
+    for name in damaged:
+        writer.forget_segment(name)
+        writer.forget_vectors(name)
+    if not (damaged or verify):
         return 0
     missing = writer.missing()
     analyzer = Analyzer()
@@ -49,6 +42,26 @@ def rebuild_lost(writer: Writer, *, verify: bool) -> int:
         )
         writer.batch.add([(chunk, document) for chunk, document, _, _ in rows], postings, None)
     return len(missing)
+
+
+def _lost(writer: Writer) -> set[str]:
+    """The segments that do not open, by the lengths of their files."""
+    lost = set()
+    for name, checksum in writer.catalog.connection.execute(
+        "SELECT name, checksum FROM segments UNION ALL SELECT name, checksum FROM vectors"
+    ):
+        try:
+            Segment(writer.segments, name, checksum)
+        except IndexDamaged:
+            lost.add(name)
+    return lost
+
+
+def _damaged(writer: Writer) -> set[str]:
+    """The segments that a check finds anything wrong with."""
+    from ragcli.store.checking_segments import SegmentsCheck
+
+    return {damage.part for damage in SegmentsCheck(writer.catalog).run().damages}
 
 
 def encode_pending(writer: Writer, encoder: Encoder) -> Iterator[tuple[int, int]]:

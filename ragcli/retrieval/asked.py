@@ -86,6 +86,14 @@ class Asked:
             self.on_demand.add_to(leg, reach)
         return leg
 
+    def admits(self, chunk: int) -> bool:
+        """Whether a live chunk is of the paths that were asked for."""
+        for segment, may in zip(self.view.postings, self.allowed, strict=True):
+            row = int(segment.find(np.array([chunk], np.int64))[0])
+            if row >= 0:
+                return may is None or bool(may[row])
+        return False
+
     @cached_property
     def population(self) -> int:
         """How many live chunks may be hits."""

@@ -5,7 +5,8 @@ Each keeps what explains its scores. Fusion and ordering are `retriever`'s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property, reduce
 from itertools import takewhile
 
 import numpy as np
@@ -81,6 +82,24 @@ class LexicalLeg:
         """1 + how many allowed chunks score higher; None where no word matches."""
         return 1 + int(np.count_nonzero(self._values > score)) if score > 0 else None
 
+    def of_text(self, counts: Mapping[str, int], length: int) -> float:
+        """BM25 of a text that is not in the index: its terms with their counts, and their sum."""
+        slow = float(saturation(np.array([length], np.uint32), self._mean)[0])
+        score = 0.0
+        for word, weight in zip(self._words, self._idf, strict=True):
+            count = sum(counts.get(variant, 0) for variant in word.variants)
+            score += weight * count / (count + slow)
+        return score
+
+    def holding_all(self) -> Ids:
+        """The live chunks that hold every word of the question."""
+        chunks = [np.empty(0, np.int64)]
+        for number, segment in enumerate(self._segments):
+            rows = [found[number].rows for found in self._found]
+            if rows:
+                chunks.append(segment.chunks[reduce(np.intersect1d, rows)])
+        return np.concatenate(chunks)
+
     def terms(self, chunk: int) -> tuple[TermShare, ...]:
         """What each word of the question gave to a chunk, largest first; absent words are 0."""
         places = [int(segment.find(np.array([chunk]))[0]) for segment in self._segments]
@@ -148,6 +167,10 @@ class DenseLeg:
             found[rows >= 0] = segment.score(self._scoring, rows[rows >= 0])
         return found
 
+    def of_text(self, encoded: Encoded) -> float:
+        """The dot product of a text that is not in the index, `encoded` as one row."""
+        return float(self._scoring.score(encoded)[0])
+
     def rank(self, score: float | None) -> int | None:
         """1 + how many candidates score higher; None below them all."""
         if score is None or not self._best or score < self._best[-1][1]:
@@ -159,9 +182,14 @@ class DenseLeg:
         if score is None:
             return None
         above = sum(other > score for other in self._added.values())
-        for segment in self._vectors:
-            above += self._scoring.above(segment, score, segment.among(self._allowed))
+        for segment, (near, slack) in zip(self._vectors, self._near, strict=True):
+            may = segment.among(self._allowed)
+            above += segment.count_above(self._scoring, score, near, slack, may)
         return 1 + above
+
+    @cached_property
+    def _near(self) -> list[tuple[NDArray[np.float64], float]]:
+        return [self._scoring.near(segment) for segment in self._vectors]
 
 
 def _scoring(

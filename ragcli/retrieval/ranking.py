@@ -134,6 +134,50 @@ class Ranking:
             self.alpha,
         )
 
+    def would_rank(self, k: int, texts: Sequence[tuple[float, float | None]]) -> list[int | None]:
+        """Where texts with these scores by words and by vector would stand among the candidates.
+
+        Each as if it alone came to the index; None where it would be no candidate for `k`.
+        """
+        if self.dense is None:
+            return [self.lexical.rank(by_word) if self.lexical else None for by_word, _ in texts]
+        if self.lexical is None:
+            return [self.dense.exact_rank(by_vector) for _, by_vector in texts]
+        depth = self.depth(k)
+        words, vectors = self.lexical.best(depth), self.dense.best(depth)
+        scores = np.array([candidate.score for candidate in self.candidates(depth)])
+        return [
+            self._would_rank(by_word, by_vector, words, vectors, scores, depth)
+            for by_word, by_vector in texts
+        ]
+
+    def _would_rank(
+        self,
+        by_word: float,
+        by_vector: float | None,
+        words: Best,
+        vectors: Best,
+        scores: NDArray[np.float64],
+        depth: int,
+    ) -> int | None:
+        assert self.lexical
+        assert self.dense
+        ranks = np.array([self.lexical.rank(by_word) or 0, self.dense.exact_rank(by_vector) or 0])
+        ranks[ranks > depth] = 0
+        if not ranks.any():
+            return None
+        if self.fusion == "rrf":
+            score = float(reciprocal_rank(ranks).sum())
+        else:
+            parts = self._mixed(
+                np.array([by_word, *(best for _, best in words[:1])]),
+                np.array([by_vector, *(best for _, best in vectors[:1])], np.float64),
+                words,
+                vectors,
+            )
+            score = float(parts[0][0] + parts[1][0])
+        return 1 + int(np.count_nonzero(scores > score))
+
     def _adjacent(self, chunks: Ids) -> list[tuple[int, int]]:
         """Places in `chunks` of those that stand one behind the other in a document."""
         place = {chunk: i for i, chunk in enumerate(chunks.tolist())}

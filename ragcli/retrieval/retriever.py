@@ -262,16 +262,16 @@ def _hit(
         neighbour=candidate.neighbour,
         rerank=candidate.rerank,
         terms=lexical.terms(candidate.chunk) if lexical else (),
-        stale=is_stale(root, found),
+        stale=is_stale(root, found.file, found.size, found.mtime_ns),
     )
 
 
-def is_stale(root: Path | None, found: StoredChunk) -> bool | None:
-    """Whether the file differs from what was indexed; None where the sources are not here."""
+def is_stale(root: Path | None, path: str, size: int, mtime_ns: int) -> bool | None:
+    """Whether the file is not as it was read; None where the sources are not here."""
     if root is None:
         return None
     try:
-        now = os.stat(root / found.file)
+        now = os.stat(root / path)
     except OSError:
         return True
-    return (now.st_size, now.st_mtime_ns) != (found.size, found.mtime_ns)
+    return (now.st_size, now.st_mtime_ns) != (size, mtime_ns)

@@ -1,16 +1,17 @@
-"""What the catalogue says of files, documents, chunks and problems, for looking into an index.
+"""What an index says of its files, documents, chunks and problems, for looking into it.
 
-Owns the reading queries of `inspection`. Retrieval's own are in `index`.
+Owns the reading queries of `inspection`. Retrieval's own are in `index`, sums in `totals`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ragcli.records import Passage, Problem
 from ragcli.store.catalog import decode_path, encode_path
-from ragcli.store.index import Index
+from ragcli.store.index import Index, display_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,31 @@ class StoredDocument:
     title: str | None
     language: str | None
     chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outlined:
+    """Where a chunk stands in its file; `page` is the one that it begins on."""
+
+    chunk: int
+    record: str | None
+    start: int
+    end: int
+    lines: tuple[int, int] | None
+    page: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedChunk:
+    """A chunk with its document's record and title, and where the chunk before it ends.
+
+    `before` is None for the first of its document.
+    """
+
+    passage: Passage
+    record: str | None
+    title: str | None
+    before: int | None
 
 
 def files(index: Index, path: str | None = None) -> list[StoredFile]:
@@ -114,3 +140,91 @@ def passages(index: Index, chunks: Iterable[int]) -> dict[int, Passage]:
         )
         for number, stored in index.chunks(chunks).items()
     }  # fmt: skip
+
+
+def file_of(index: Index, chunk: int) -> StoredFile | None:
+    """The file that a chunk stands in; None where there is no such chunk."""
+    with index.reading() as connection:
+        row = connection.execute(
+            "SELECT f.id, f.path, f.state, f.reason, f.size, f.mtime_ns, f.read_ns FROM chunks c"
+            " JOIN documents d ON d.id = c.document JOIN files f ON f.id = d.file WHERE c.id = ?",
+            (chunk,),
+        ).fetchone()
+    return None if row is None else StoredFile(row[0], decode_path(row[1]), *row[2:])
+
+
+def has_record(index: Index, file: int, record: str) -> bool:
+    """Whether a file has a document of that name."""
+    with index.reading():
+        return bool(
+            index.catalog.column(
+                "SELECT 1 FROM documents WHERE file = ? AND record = ? LIMIT 1", (file, record)
+            )
+        )
+
+
+def outline(index: Index, file: int) -> list[Outlined]:
+    """A file's chunks without their texts, document by document, each in the order of its text."""
+    with index.reading() as connection:
+        rows = connection.execute(
+            "SELECT c.id, d.record, c.start, c.end, c.first_line, c.last_line, c.page"
+            " FROM documents d JOIN chunks c ON c.document = d.id"
+            " WHERE d.file = ? ORDER BY d.id, c.start, c.id",
+            (file,),
+        ).fetchall()
+    return [
+        Outlined(chunk, record, start, end, None if first is None else (first, last), page)
+        for chunk, record, start, end, first, last, page in rows
+    ]
+
+
+def placed(index: Index, chunks: Iterable[int]) -> list[PlacedChunk]:
+    """The chunks with these ids, in the order given; those that are not there are left out."""
+    wanted = list(chunks)
+    found: dict[int, PlacedChunk] = {}
+    with index.reading() as connection:
+        for start in range(0, len(wanted), 500):
+            some = wanted[start : start + 500]
+            rows = connection.execute(
+                "SELECT c.id, f.path, d.record, d.title, c.start, c.end, c.text, c.first_line,"
+                " c.last_line, c.page, c.heading, (SELECT b.end FROM chunks b"
+                " WHERE b.document = c.document AND (b.start, b.id) < (c.start, c.id)"
+                " ORDER BY b.start DESC, b.id DESC LIMIT 1)"
+                " FROM chunks c JOIN documents d ON d.id = c.document JOIN files f ON f.id = d.file"
+                f" WHERE c.id IN ({','.join('?' * len(some))})",
+                some,
+            )
+            for chunk, path, record, title, begins, ends, text, first, last, *rest in rows:
+                page, heading, before = rest
+                found[chunk] = PlacedChunk(
+                    Passage(
+                        chunk, display_path(path, record), begins, ends, text,
+                        None if first is None else (first, last), page, tuple(json.loads(heading)),
+                    ),
+                    record, title, before,
+                )  # fmt: skip
+    return [found[chunk] for chunk in wanted if chunk in found]
+
+
+def starts(index: Index) -> tuple[str, ...]:
+    """What is indexed, relative to the root; `""` is the root itself."""
+    with index.reading():
+        stored = index.catalog.get("starts", [""])
+    return tuple(map(str, stored)) if isinstance(stored, list) else ("",)
+
+
+def chunk_numbers(index: Index) -> list[int]:
+    """The ids of all live chunks, ascending."""
+    with index.reading() as connection:
+        # In no order, SQLite reads the ids from an index and not from among the texts.
+        return sorted(row[0] for row in connection.execute("SELECT id FROM chunks"))
+
+
+def language_of(index: Index, chunk: int) -> str | None:
+    """The language of a chunk's document, None where none was told."""
+    with index.reading() as connection:
+        row = connection.execute(
+            "SELECT d.language FROM chunks c JOIN documents d ON d.id = c.document WHERE c.id = ?",
+            (chunk,),
+        ).fetchone()
+    return row[0] if row else None

@@ -33,13 +33,16 @@ def prepare(folder: Path) -> None:
     if (folder / FILE).exists():
         Catalog.check_identity(folder)
     elif folder.exists():
-        strangers = sorted(entry.name for entry in folder.iterdir() if entry.name not in _OURS)
-        if strangers:
-            raise IndexForeign(
-                f"{folder} is not a ragcli index: it holds {strangers[0]}", _ELSEWHERE
-            )
+        others = strangers(folder)
+        if others:
+            raise IndexForeign(f"{folder} is not a ragcli index: it holds {others[0]}", _ELSEWHERE)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SEGMENTS).mkdir(exist_ok=True)
     for name, text in ((".gitignore", "*\n"), ("CACHEDIR.TAG", _CACHE_TAG)):
         if not (folder / name).exists():
             (folder / name).write_text(text, encoding="ascii")
+
+
+def strangers(folder: Path) -> list[str]:
+    """The names in `folder` that are not ragcli's, in order."""
+    return sorted(entry.name for entry in folder.iterdir() if entry.name not in _OURS)

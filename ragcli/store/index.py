@@ -225,12 +225,19 @@ class Index:
 
     def followers(self, ids: Sequence[int]) -> dict[int, int]:
         """Per chunk id the chunk after it in its document, where there is one."""
+        return self._beside(ids, ">", "ASC")
+
+    def preceders(self, ids: Sequence[int]) -> dict[int, int]:
+        """Per chunk id the chunk before it in its document, where there is one."""
+        return self._beside(ids, "<", "DESC")
+
+    def _beside(self, ids: Sequence[int], side: str, order: str) -> dict[int, int]:
         with self.reading() as connection:
             rows = connection.execute(
                 "SELECT c.id, (SELECT n.id FROM chunks n WHERE n.document = c.document"
-                " AND n.start > c.start ORDER BY n.start, n.id LIMIT 1) AS follower"
-                f" FROM chunks c WHERE c.id IN ({','.join('?' * len(ids))})"
-                " AND follower IS NOT NULL",
+                f" AND n.start {side} c.start ORDER BY n.start {order}, n.id {order} LIMIT 1)"
+                f" AS other FROM chunks c WHERE c.id IN ({','.join('?' * len(ids))})"
+                " AND other IS NOT NULL",
                 list(ids),
             ).fetchall()
         return dict(rows)

@@ -98,13 +98,19 @@ class Segment:
             raise IndexDamaged(f"segment {name} of the index is missing", _HINT) from error
         if blake2b(manifest, digest_size=16).hexdigest() != checksum:
             raise IndexDamaged(f"segment {name} of the index is not the one written", _HINT)
-        self._files: dict[str, dict[str, object]] = json.loads(manifest)["files"]
-        for file_name, facts in self._files.items():
+        try:
+            self._files: dict[str, tuple[int, str]] = {
+                file_name: (int(facts["bytes"]), str(facts["blake2b"]))
+                for file_name, facts in json.loads(manifest)["files"].items()
+            }
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise IndexDamaged(f"the manifest of segment {name} is none", _HINT) from error
+        for file_name, (written, _) in self._files.items():
             try:
                 size = (self.path / file_name).stat().st_size
             except OSError as error:
                 raise IndexDamaged(f"{name}/{file_name} of the index is missing", _HINT) from error
-            if size != facts["bytes"]:
+            if size != written:
                 raise IndexDamaged(f"{name}/{file_name} of the index is cut or longer", _HINT)
 
     def __contains__(self, key: str) -> bool:
@@ -125,12 +131,12 @@ class Segment:
     @property
     def bytes(self) -> int:
         """Size on disk, without the manifest."""
-        return sum(int(str(facts["bytes"])) for facts in self._files.values())
+        return sum(size for size, _ in self._files.values())
 
     def verify(self) -> None:
         """Read every file; raises IndexDamaged at the first whose checksum differs."""
-        for file_name, facts in self._files.items():
-            if _checksum(self.path / file_name) != facts["blake2b"]:
+        for file_name, (_, checksum) in self._files.items():
+            if _checksum(self.path / file_name) != checksum:
                 raise IndexDamaged(f"{self.name}/{file_name} of the index has changed", _HINT)
 
 

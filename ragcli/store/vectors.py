@@ -30,6 +30,9 @@ _GROW = 4
 _SLACK = 1e-4
 """Candidates this close below the k-th in float32 are scored again in float64."""
 
+_CACHED = 256
+"""Rows made into float32 at a time: a core's cache holds them."""
+
 _SIGN = 128
 _SIGNED_RANGE = (-_SIGN - 0.5, 255.0)
 """Lowest value and width under which `QT_8bit_uniform` holds each int8 exactly, as code − 128.
@@ -93,8 +96,8 @@ class Scoring(Protocol):
         """
         ...
 
-    def above(self, vectors: Vectors, score: float, may: Mask | None) -> int:
-        """How many rows that count score higher than `score`."""
+    def near(self, vectors: Vectors) -> tuple[Vector, float]:
+        """(the score of every row, float64 (rows,), as float32 has it; how far it may be off)."""
         ...
 
 
@@ -186,12 +189,25 @@ class Vectors(OpenRows):
         _, dots, rows = self.index.range_search(wanted, least)
         return rows.astype(np.intp), dots
 
+    def products(self, question: Vector) -> NDArray[np.float32]:
+        """codes · question of every row, float32 (rows,)."""
+        wanted = question.astype(np.float32)
+        zero = np.float32(_SIGN) * wanted.sum() if self._codes.dtype == np.uint8 else np.float32(0)
+        products = np.empty(self.rows, np.float32)
+        block = np.empty((_CACHED, self._codes.shape[1]), np.float32)
+        for start in range(0, self.rows, _CACHED):
+            codes = self._codes[start : start + _CACHED]
+            np.copyto(block[: len(codes)], codes)
+            products[start : start + _CACHED] = block[: len(codes)] @ wanted
+        return np.asarray(products - zero)
+
     def count_above(
-        self, scoring: Scoring, score: float, rows: Rows, near: Vector, slack: float
+        self, scoring: Scoring, score: float, near: Vector, slack: float, may: Mask | None
     ) -> int:
-        """How many of `rows` score higher; `near`: their scores, right to `slack`."""
-        close = np.abs(near - score) <= slack
-        exact = self.score(scoring, rows[close])
+        """How many rows that count score higher than `score`; `near`, `slack`: Scoring.near's."""
+        if may is not None:
+            near = np.where(may, near, -np.inf)
+        exact = self.score(scoring, np.flatnonzero(np.abs(near - score) <= slack))
         return int(np.count_nonzero(near > score + slack) + np.count_nonzero(exact > score))
 
     def norms(self, weights: Vector, rows: Rows) -> NDArray[np.float32]:
@@ -242,16 +258,12 @@ class Plain:
         rows = np.arange(vectors.rows) if may is None else np.flatnonzero(may)
         return rows, vectors.score(self, rows)
 
-    def above(self, vectors: Vectors, score: float, may: Mask | None) -> int:
-        """How many rows that count score higher than `score`."""
+    def near(self, vectors: Vectors) -> tuple[Vector, float]:
+        """(the score of every row, float64 (rows,), as float32 has it; how far it may be off)."""
         factors = vectors.factors
         assert factors is not None
-        rows, dots = vectors.beyond(self._question, -np.inf)
-        if may is not None:
-            rows, dots = rows[may[rows]], dots[may[rows]]
-        near = np.asarray(dots, np.float64) * factors[rows]
-        slack = self._slack * float(factors.max(initial=0.0))
-        return vectors.count_above(self, score, rows, near, slack)
+        near = np.asarray(vectors.products(self._question), np.float64) * factors
+        return near, self._slack * float(factors.max(initial=0.0))
 
 
 class Weighted:
@@ -287,10 +299,12 @@ class Weighted:
         rows = np.sort(rows)
         return rows, vectors.score(self, rows)
 
-    def above(self, vectors: Vectors, score: float, may: Mask | None) -> int:
-        """How many rows that count score higher than `score`."""
-        rows, near = self._near(vectors, may)
-        return vectors.count_above(self, score, rows, near, _SLACK * abs(score))
+    def near(self, vectors: Vectors) -> tuple[Vector, float]:
+        """(the score of every row, float64 (rows,), as float32 has it; how far it may be off)."""
+        near = np.zeros(vectors.rows)
+        rows, scores = self._near(vectors, None)
+        near[rows] = scores
+        return near, _SLACK * float(near.max(initial=0.0))
 
     def _near(self, vectors: Vectors, may: Mask | None) -> tuple[Rows, Vector]:
         """Every row that counts and scores above 0, with its score as float32 has it."""

@@ -42,6 +42,7 @@ class Writer:
         self.catalog = catalog
         self.batch = Batch()
         self._open: AbstractContextManager[sqlite3.Connection] | None = None
+        self._rows_before = 0
         self._last_chunk: int | None = None
 
     @property
@@ -54,6 +55,7 @@ class Writer:
         if self._open is None:
             self._open = self.catalog.transaction()
             self._open.__enter__()
+            self._rows_before = self.catalog.connection.total_changes
         return self.catalog.connection
 
     def next_chunk(self) -> int:
@@ -78,8 +80,10 @@ class Writer:
         self.batch = Batch()
 
     def remember(self, settings: Settings, root: str, starts: Sequence[str], made_by: str) -> None:
-        """Settings and root, from the next commit on."""
+        """Settings and root, from the next commit on; of a new index also that it begins."""
         self.connection()
+        if self.catalog.get("settings") is None:
+            self.catalog.put("generation", 0)
         for key, value in (
             ("settings", asdict(settings)),
             ("root", root),
@@ -175,15 +179,27 @@ class Writer:
         )
 
     def commit(self) -> None:
-        """Make what was put since the last commit visible, whole."""
+        """Make what was put since the last commit visible, whole, and note that and when."""
         batch, self.batch = self.batch, Batch()
         if batch.chunks:
             self._write_postings(batch.content())
         if batch.vectors:
             self._write_vectors(VectorContent.join(batch.vectors))
         if self._open is not None:
+            if self.catalog.connection.total_changes > self._rows_before:
+                self._count_commit()
             opened, self._open = self._open, None
             opened.__exit__(None, None, None)
+
+    def _count_commit(self) -> None:
+        """`changed`, and where commits were counted from the first one `generation` and `made`."""
+        now = time.time()
+        generation = self.catalog.get("generation")
+        if isinstance(generation, int):
+            if generation == 0:
+                self.catalog.put("made", now)
+            self.catalog.put("generation", generation + 1)
+        self.catalog.put("changed", now)
 
     def _write_postings(self, content: SegmentContent) -> None:
         from ragcli.store.lexical import PackedNames
