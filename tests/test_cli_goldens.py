@@ -44,10 +44,17 @@ The dashboard listens on port 8443. Set `max_workers` in `lantern.toml`.
         + "Then add workers, one at a time, and wait for the queue to shrink.\n"
     ),
     "questions.jsonl": '{"id": "a", "question": "Which port?"}\n\n{"question": "Who starts?"}\n',
+    "gold.jsonl": (
+        '{"id": "a", "kind": "plain", "question": "Which port?", "relevant": ["setup.md:9"]}\n'
+        '{"id": "b", "kind": "hard", "question": "open", "relevant": ["zh.txt"]}\n'
+        '{"id": "c", "question": "Who leads?", "answerable": false}\n'
+    ),
     "bad.jsonl": '{"id": "a", "question": "Which port?"}\n{"id": "b", "question": " "}\n',
     "short.txt": "{context}\n\nQ: {question}\n",
     "wrong.txt": "{question}\n",
 }  # fmt: skip
+
+UNTIMED = "| sed -E 's/[0-9.]+ ms/<n> ms/g; s/^[0-9.]+ s;/<n> s;/'; exit ${PIPESTATUS[0]}"
 
 CASES = {
     "help": "ragcli",
@@ -95,6 +102,16 @@ CASES = {
     "no_index": "cd / && ragcli query 'port'",
     "no_index_json": "cd / && ragcli query 'port' --json",
     "not_an_index": "ragcli query 'port' --index docs",
+    "eval_help": "ragcli eval --help",
+    "eval": f"ragcli eval gold.jsonl -k 1,5 {UNTIMED}",
+    "eval_gates": f"ragcli eval gold.jsonl --fail-under recall@5=.9 {UNTIMED}",
+    "eval_grid": f"ragcli eval gold.jsonl -k 1 --path '*.md,*.txt' --mode lexical {UNTIMED}",
+    "eval_missing": (
+        "sed s/zh.txt/ZH.txt/ gold.jsonl > missing.jsonl; ragcli eval missing.jsonl"
+    ),
+    "eval_of_a_bad_file": "ragcli eval bad.jsonl",
+    "eval_of_nothing": "ragcli eval",
+    "eval_sweep_of_a_bad_name": "ragcli eval gold.jsonl --sweep size=3",
     "inspect_help": "ragcli inspect --help",
     "inspect_card": (
         "ragcli inspect | sed -E 's/[0-9-]{10} [0-9:]{5}/<date>/g; s/[0-9.]+ k?B/<size>/g'"

@@ -529,3 +529,38 @@ def test_nothing_wrong_is_one_line(location: Path) -> None:
         for path in (location / "catalog.sqlite", *location.glob("segments/*/*"))
         if path.name != "manifest.json"
     )
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE chunks SET text = CAST(text AS BLOB)",
+        "UPDATE chunks SET page = X'ff'",
+        "UPDATE chunks SET heading = 'nonsense'",
+        "UPDATE documents SET language = 'klingon'",
+        "UPDATE documents SET words = 'many'",
+        "UPDATE tallies SET words = words + 5",
+        "UPDATE files SET path = X'00' WHERE id = 1",
+        "UPDATE files SET path = X'2f657463' WHERE id = 1",
+        "UPDATE files SET path = X'2e2e2f78' WHERE id = 1",
+        "UPDATE files SET path = 5 WHERE id = 1",
+        "UPDATE segments SET rows = 'x'",
+        "INSERT INTO problems VALUES (1, 'x', 'y', NULL, 'abc')",
+        "DELETE FROM meta",
+        "UPDATE meta SET value = 'zz'",
+        "UPDATE meta SET value = 'null' WHERE key = 'settings'",
+    ],
+)
+def test_rows_that_no_ragcli_wrote(tmp_path: Path, edit: str) -> None:
+    """Each is found by the check, and no command ends in a bug over it."""
+    write_files(tmp_path / "docs", {"a.md": "# Crane\n\nA harbour crane.\n", "b.txt": "Tea.\n"})
+    build(tmp_path / ".rag", tmp_path / "docs")
+    connection = sqlite3.connect(tmp_path / ".rag" / "catalog.sqlite")
+    with connection:
+        connection.execute(edit)
+    connection.close()
+    for arguments, codes in (
+        (["inspect", "--check"], {1, 3}),
+        (["query", "harbour crane"], {0, 1, 3}),
+    ):
+        assert run([*arguments, "--index", str(tmp_path / ".rag")]) in codes, arguments

@@ -170,7 +170,7 @@ def test_a_file_that_came_later(docs: Path) -> None:
 def test_a_line_without_a_passage(docs: Path) -> None:
     report = trace(docs / ".rag", "heron", "a.md:900")
     assert report.cause == "no_passage"
-    assert "beside it" in report.because
+    assert "around it: " in report.because
 
 
 def test_a_text_that_two_passages_share(tmp_path: Path) -> None:
@@ -201,6 +201,87 @@ def test_no_vector_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.standing
     assert report.standing.dense
     assert (report.standing.dense.rank, report.standing.dense.score) == (None, None)
+
+
+def test_a_text_over_three_passages_and_over_an_overlap(tmp_path: Path) -> None:
+    words = [f"word{n}" for n in range(60)]
+    write_files(tmp_path / "docs", {"a.txt": " ".join(words) + "\n", "b.txt": "other\n"})
+    for chunking in ("words:10", "tokens:20/5"):
+        build(tmp_path / ".rag", tmp_path / "docs", encoder="none", chunk=chunking)
+        report = trace(tmp_path / ".rag", "other", text=" ".join(words[8:33]), k=1)
+        assert report.cause == "split", chunking
+    assert trace(tmp_path / ".rag", "other", text="word3 word5").cause == "text_not_found"
+
+
+def test_a_text_over_two_passages_without_spaces(tmp_path: Path) -> None:
+    text = "東京の話をしよう。富士山は高い。海は青い。山は緑だ。空は広い。川は長い。道は遠い。"
+    write_files(tmp_path / "docs", {"a.txt": text + "\n", "b.txt": "other\n"})
+    build(tmp_path / ".rag", tmp_path / "docs", encoder="none", chunk="words:20")
+    with Index.open(tmp_path / ".rag") as index:
+        held = [index.chunks([chunk])[chunk].chunk for chunk, _ in texts(index)]
+    first = next(chunk for chunk in held if chunk.start == 0)
+    assert first.end < len(text)
+    over = text[first.end - 4 : first.end + 4]
+    alone = any(over in chunk.text for chunk in held)
+    report = trace(tmp_path / ".rag", "other", text=over, k=1)
+    assert not alone
+    assert report.cause == "split"
+
+
+def test_a_text_that_another_passage_holds(tmp_path: Path) -> None:
+    write_files(tmp_path / "docs", {"a.txt": "one two three four five six seven eight\n"})
+    build(tmp_path / ".rag", tmp_path / "docs", encoder="none", chunk="words:4")
+    with Index.open(tmp_path / ".rag") as index:
+        first, second = (chunk for chunk, _ in texts(index))
+    report = trace(tmp_path / ".rag", "six", str(first), text="six seven")
+    assert report.cause == "text_not_found"
+    assert report.because.endswith(f"passage {second} does")
+
+
+def test_hash_finds_nothing_without_a_shared_word(tmp_path: Path) -> None:
+    write_files(tmp_path / "docs", FILES)
+    build(tmp_path / ".rag", tmp_path / "docs", encoder="hash")
+    for mode in ("hybrid", "dense"):
+        report = trace(tmp_path / ".rag", "heron", "c.txt", mode=mode)
+        assert report.standing
+        assert report.standing.dense
+        assert report.standing.dense.rank is None
+        assert "its encoder knows nothing but words" in str(report.steps)
+        assert "number" not in report.because
+
+
+def test_remedies_say_all_that_has_to_change(example: Path) -> None:
+    question = "Whom do I call when my computer got nicked?"
+    for options, wanted in (
+        ({"mode": "lexical", "k": 20}, "--mode hybrid"),
+        ({"alpha": 0.9}, "--mode lexical, without --alpha"),
+        ({"mode": "dense", "fusion": "rrf", "k": 1}, None),
+    ):
+        report = trace(example / ".rag", question, text="01632 960 117", **options)
+        changes = [remedy.change for remedy in report.remedies if remedy.kind == "mode"]
+        assert not any(change == "--fusion rrf" for change in changes if "mode" in options)
+        if wanted and any(change.startswith(wanted.split(",")[0]) for change in changes):
+            assert any(change.startswith(wanted) for change in changes)
+
+
+def test_the_k_that_is_told_is_the_least(example: Path) -> None:
+    """Also beyond the hundred candidates that the mix is scaled over."""
+    seen = 0
+    with Index.open(example / ".rag") as index:
+        retriever = Retriever(index)
+        for question in ("Where do we gather during a fire drill?", "company card", "sensor"):
+            hits = retriever.search(SearchRequest(question, k=300)).hits
+            for hit in hits[90::23]:
+                report = trace(example / ".rag", question, str(hit.chunk), k=1)
+                (told,) = (remedy for remedy in report.remedies if remedy.kind == "k")
+                assert report.standing
+                if report.standing.rank is not None:
+                    assert report.standing.rank == hit.rank
+                assert (told.change, told.rank) == (f"-k {hit.rank}", hit.rank)
+                at = retriever.search(SearchRequest(question, k=hit.rank)).hits
+                assert at[-1].chunk == hit.chunk
+                seen += 1
+    assert seen > 10
 
 
 REQUESTS = (
@@ -318,8 +399,13 @@ def test_the_command_line(example: Path) -> None:
         (["--why", " ", "handbook/leave.md"], "the question is empty"),
         (["--why", PARENTS, "handbook/leave.md", "-k", "0"], "-k 0 retrieves nothing"),
         (["--why", PARENTS, "--hubs"], "both --hubs and --why"),
-        (["--text", "x"], "--text needs --why"),
-        (["handbook/leave.md", "--threshold", ".5"], "--threshold"),
+        (["--text", "x"], "--text belongs to --why"),
+        (["handbook/leave.md", "--threshold", "0"], "--threshold belongs to --duplicates"),
+        (["--duplicates", "--threshold", "0"], "0.0 is no threshold"),
+        (["--check", "--mode", "dense"], "--mode belongs to --why or --plot"),
+        (["--why", PARENTS, "--text", " "], "--text is empty"),
+        (["--why", PARENTS, "engineering/teams.md", "--budget", "20"], "budget of 20 tokens"),
+        (["--neighbors", "handbook/leave.md:9999"], "line has no passage"),
         (["--why", PARENTS, "handbook/leav.md"], "neither in the index nor on disk"),
     ],
 )

@@ -65,7 +65,7 @@ def test_the_library_example_runs(tmp_path: Path) -> None:
     assert "handbook/leave.md" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["index", "query", "inspect"])
+@pytest.mark.parametrize("command", ["index", "query", "inspect", "eval"])
 def test_every_option_is_in_the_readme(command: str) -> None:
     page = run(f"ragcli {command} --help", TOP)
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))

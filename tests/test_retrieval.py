@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -296,3 +297,29 @@ def test_a_reranker_reads_what_max_per_file_leaves(
     build(tmp_path / "rag", tmp_path / "docs", encoder="fake", chunk="sentences:1")
     hits = search(tmp_path / "rag", "tea", 5, rerank="backwards", max_per_file=1).hits
     assert [hit.path for hit in hits] == ["b.md", "c.md", "a.md"]
+
+
+@pytest.mark.parametrize("fusion", ["mix", "rrf"])
+@pytest.mark.parametrize("encoder", ["hash", "fake"])
+@pytest.mark.usefixtures("fake")
+def test_k_never_changes_the_order(tmp_path: Path, encoder: str, fusion: str) -> None:
+    rng = np.random.default_rng(3)
+    words = [f"w{n}" for n in range(40)]
+    write_files(tmp_path / "docs", {
+        f"{n}.txt": "\n\n".join(" ".join(rng.choice(words, 12)) for _ in range(20))
+        for n in range(20)
+    })  # fmt: skip
+    build(tmp_path / ".rag", tmp_path / "docs", encoder=encoder, chunk="words:12")
+    with Index.open(tmp_path / ".rag") as index:
+        retriever = Retriever(index)
+        for question in ("w1 w2", "w3", "w4 w5 w6 w7"):
+            runs = [
+                [
+                    hit.chunk
+                    for hit in retriever.search(SearchRequest(question, k, fusion=fusion)).hits
+                ]
+                for k in (5, 99, 101, 150, 222, 400)
+            ]
+            assert len(runs[-1]) > 101
+            for shorter, longer in itertools.pairwise(runs):
+                assert longer[: len(shorter)] == shorter

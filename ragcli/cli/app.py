@@ -26,6 +26,7 @@ from ragcli.errors import RagcliError, UsageError
 COMMANDS = {
     "index": "read a folder into the index, or bring the index up to date",
     "query": "find the passages that answer a question, and assemble the prompt",
+    "eval": "measure how well the index answers a file of questions",
     "inspect": "look into the index: what it holds, and why a passage was missed",
 }
 

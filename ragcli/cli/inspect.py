@@ -114,6 +114,8 @@ class Inspect(Retrieval):
         return view
 
     def _refuse_strays(self, view: str) -> None:
+        """Raises UsageError for an option that says nothing beside this view."""
+        asking = ("why", "plot")
         for name, belongs in (
             ("vectors", ("passages",)),
             ("text", ("why",)),
@@ -121,12 +123,16 @@ class Inspect(Retrieval):
             ("threshold", ("duplicates",)),
             ("questions", ("hubs",)),
             ("target", ("passages", "why", "neighbors")),
+            *((name, asking) for name in ("mode", "alpha", "rerank", "path", "max_per_file")),
+            ("budget", ("why",)),
         ):
-            if getattr(self, name) not in (None, False) and view not in belongs:
-                said = "TARGET" if name == "target" else f"--{name}"
-                with_them = " or ".join("TARGET" if b == "passages" else f"--{b}" for b in belongs)
-                raise UsageError(f"{said} says nothing beside --{view}" if view != "card" else
-                                 f"{said} needs {with_them}", "ragcli inspect --help")  # fmt: skip
+            value = getattr(self, name)
+            if value is None or value is False or view in belongs:
+                continue
+            said = "TARGET" if name == "target" else f"--{name.replace('_', '-')}"
+            owner = " or ".join("TARGET" if b == "passages" else f"--{b}" for b in belongs)
+            beside = "" if view == "card" else f", and says nothing beside --{view}"
+            raise UsageError(f"{said} belongs to {owner}{beside}", "ragcli inspect --help")
 
     def _print(self, view: str, report: object, lines: Callable[..., Sequence[str]]) -> None:
         if self.as_json:
@@ -208,9 +214,9 @@ class Inspect(Retrieval):
         with self._opened() as index:
             target = resolve(index, self._named())
             if len(target.chunks) != 1:
+                many = counted(len(target.chunks), "passage")
                 raise UsageError(
-                    f"{target.given} means {counted(len(target.chunks), 'passage')}"
-                    + (f": {target.why}" if target.why else ""),
+                    f"{target.given}: {target.why or f'it means {many}'}",
                     "name one by its number: ragcli inspect FILE lists them",
                 )
             self._print("neighbors", neighbors(index, target.chunks[0], self.k), lines)
@@ -220,7 +226,9 @@ class Inspect(Retrieval):
         from ragcli.inspection.duplicates import THRESHOLD, duplicates
 
         with self._opened() as index:
-            report = duplicates(index, threshold=self.threshold or THRESHOLD)
+            report = duplicates(
+                index, threshold=THRESHOLD if self.threshold is None else self.threshold
+            )
             self._print("duplicates", report, lines)
 
     def _show_hubs(self) -> None:
@@ -249,6 +257,8 @@ class Inspect(Retrieval):
         question = self._question()
         if self.target is None and self.text is None:
             raise UsageError("--why of which passage?", "name it, or --text 'words that it holds'")
+        if self.text is not None and not self.text.strip():
+            raise UsageError("--text is empty", "give words that the passage holds")
         request = self.request(question)
         with searching(self.index) as (retriever, index):
             from ragcli.inspection.targets import resolve

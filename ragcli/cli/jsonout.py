@@ -6,10 +6,16 @@ has no value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from typing import TYPE_CHECKING
 
 from ragcli.records import Hit, IndexReport, Leg, Prompt, SearchResult
+
+if TYPE_CHECKING:
+    from ragcli.evaluation.report import EvalReport
+    from ragcli.evaluation.sweep import SweepReport
+    from ragcli.inspection.misses import Miss
 
 
 def index_report(report: IndexReport) -> dict[str, object]:
@@ -18,9 +24,16 @@ def index_report(report: IndexReport) -> dict[str, object]:
 
 
 def answer(
-    result: SearchResult, prompt: Prompt, *, explain: bool, identity: Mapping[str, object]
+    result: SearchResult,
+    prompt: Prompt,
+    answerable: float | None,
+    *,
+    explain: bool,
+    identity: Mapping[str, object],
 ) -> dict[str, object]:
     """`ragcli.query/1`. `identity` is what a batch adds: the question's id.
+
+    `answerable` is P(answerable) where the index was calibrated, else None.
 
     `dropped` are the ranks that the budget left out of the prompt.
     """
@@ -31,6 +44,7 @@ def answer(
         "hits": [_hit(hit, explain=explain) for hit in result.hits],
         "prompt": prompt.text,
         "dropped": prompt.dropped,
+        "answerable": answerable,
         "answer": None,
         "citations": [],
         "index": {
@@ -47,6 +61,56 @@ def inspection(view: str, report: object) -> dict[str, object]:
     """`ragcli.inspect/1`: a report of `ragcli.inspection` under the name of its view."""
     assert is_dataclass(report) and not isinstance(report, type)
     return {"schema": "ragcli.inspect/1", "view": view, **asdict(report)}
+
+
+def evaluation(report: EvalReport, misses: Sequence[Miss]) -> dict[str, object]:
+    """`ragcli.eval/1`; `metrics`, `kinds` and `per_question` are of the first way to ask."""
+    first = report.runs[0]
+    return {
+        "schema": "ragcli.eval/1",
+        "file": report.file,
+        "questions": report.questions,
+        "answerable": report.answerable,
+        "synthetic": report.synthetic,
+        "left_out": report.left_out,
+        "level": report.level,
+        "ks": report.ks,
+        "chunks": report.chunks,
+        "metrics": {name: asdict(figure) for name, figure in first.figures.items()},
+        "kinds": {
+            kind: {name: asdict(figure) for name, figure in figures.items()}
+            for kind, figures in first.kinds.items()
+        },
+        "words": first.words,
+        "latency_ms": {"p50": first.milliseconds_50, "p95": first.milliseconds_95},
+        "seconds": first.seconds,
+        "per_question": [asdict(outcome) for outcome in first.outcomes],
+        "grid": [
+            {
+                "settings": asdict(run.way),
+                "metrics": {name: asdict(figure) for name, figure in run.figures.items()},
+                "words": run.words,
+                "latency_ms": {"p50": run.milliseconds_50, "p95": run.milliseconds_95},
+            }
+            for run in report.runs
+        ],
+        "missing": [asdict(missing) for missing in report.missing],
+        "baseline": report.baseline,
+        "comparisons": [asdict(each) for each in report.comparisons],
+        "unanswerable": None if report.refusal is None else asdict(report.refusal),
+        "calibration": None if report.calibration is None else asdict(report.calibration),
+        "misses": [asdict(miss) for miss in misses],
+    }
+
+
+def swept(report: SweepReport, questions: int) -> dict[str, object]:
+    """`ragcli.eval/1` of a sweep."""
+    said = asdict(report)
+    rows = [
+        {"metrics": row.pop("figures"), "prompt_words": row.pop("words"), **row}
+        for row in said.pop("rows")
+    ]
+    return {"schema": "ragcli.eval/1", "questions": questions, "sweep": rows, **said}
 
 
 def _hit(hit: Hit, *, explain: bool) -> dict[str, object]:

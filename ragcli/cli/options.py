@@ -204,6 +204,15 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return read
 
 
+class Values(tuple[Any, ...]):
+    """Values of one option; of a plain tuple typer would take as many arguments as it is long."""
+
+
+def several(read: Callable[[str], Any]) -> Callable[[str], Values]:
+    """Reads values with commas between, each once, in order."""
+    return lambda text: Values(dict.fromkeys(read(part.strip()) for part in text.split(",")))
+
+
 def list_of(*allowed: str) -> Callable[[str], frozenset[str]]:
     """Reads some of `allowed`, with commas between."""
     read = one_of(*allowed)

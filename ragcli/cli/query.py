@@ -53,6 +53,7 @@ class Wanted:
     budget: int | None
     template: str | None
     explain: bool
+    abstain: float | None
 
     def of(self, question: str, search: Search) -> tuple[SearchResult, Prompt]:
         """The hits of `question` and their prompt."""
@@ -77,6 +78,14 @@ class Query(Retrieval):
             parser=options.list_of("table", "prompt"),
             metavar="PARTS",
             help="table, prompt or table,prompt [both on a terminal, else prompt]",
+        ),
+    ] = None
+    abstain: Annotated[
+        float | None,
+        _output(
+            parser=options.share,
+            metavar="P",
+            help="exit 1 where P(answerable) is below; needs ragcli eval --calibrate",
         ),
     ] = None
     template: Annotated[
@@ -105,7 +114,7 @@ class Query(Retrieval):
                 shown = self.show or _shown(explain=self.explain)
                 _answer(question, wanted, search, opened, self.output, shown)
             else:
-                _answer_all(asked, wanted, search)
+                _answer_all(asked, wanted, search, opened)
 
     def _wanted(self) -> Wanted:
         return Wanted(
@@ -113,6 +122,7 @@ class Query(Retrieval):
             budget=self.budget,
             template=None if self.template is None else read_text(self.template),
             explain=self.explain,
+            abstain=self.abstain,
         )
 
 
@@ -159,13 +169,27 @@ def _closed_book(request: SearchRequest) -> SearchResult:
     )  # fmt: skip
 
 
-def _answer_all(asked: Sequence[Asked], wanted: Wanted, search: Search) -> None:
-    """One JSON object a line, each written as soon as it is known."""
+def _answer_all(
+    asked: Sequence[Asked], wanted: Wanted, search: Search, opened: "Index | None"
+) -> None:
+    """One JSON object a line, each written as soon as it is known; none is an error."""
     from ragcli.cli.jsonout import answer
 
     for identity, question in asked:
         result, prompt = wanted.of(question, search)
-        print_json(answer(result, prompt, explain=wanted.explain, identity={"id": identity}))
+        chance = _chance(opened, result, wanted)
+        print_json(
+            answer(result, prompt, chance, explain=wanted.explain, identity={"id": identity})
+        )
+
+
+def _chance(opened: "Index | None", result: SearchResult, wanted: Wanted) -> float | None:
+    """P(answerable), where the index is calibrated."""
+    if opened is None:
+        return None
+    from ragcli.cli.calibrated import answerable
+
+    return answerable(opened, result, wanted.request.rerank)
 
 
 def _answer(
@@ -176,24 +200,35 @@ def _answer(
     output: Output,
     shown: frozenset[str],
 ) -> None:
-    """Print what is asked for. Raises NegativeResult where nothing was found."""
+    """Print what is asked for. Raises NegativeResult where nothing was found, or not enough."""
     result, prompt = wanted.of(question, search)
+    chance = _chance(opened, result, wanted)
     if output.as_json:
         from ragcli.cli.jsonout import answer
 
-        print_json(answer(result, prompt, explain=wanted.explain, identity={}))
+        print_json(answer(result, prompt, chance, explain=wanted.explain, identity={}))
     else:
         if "table" in shown and opened is not None and result.hits:
-            _print_table(result, opened, wanted, output, alone="prompt" not in shown)
+            _print_table(result, opened, wanted, output, chance, alone="prompt" not in shown)
         _warn(result, prompt, wanted, output)
     if opened is not None and not result.hits:
         raise _nothing_found(replace(wanted.request, question=question), result, search)
+    if wanted.abstain is not None and opened is not None:
+        from ragcli.cli.calibrated import abstain
+
+        abstain(chance, wanted.abstain, result)
     if "prompt" in shown and not output.as_json:
         print_result(prompt.text)
 
 
 def _print_table(
-    result: SearchResult, opened: "Index", wanted: Wanted, output: Output, *, alone: bool
+    result: SearchResult,
+    opened: "Index",
+    wanted: Wanted,
+    output: Output,
+    chance: float | None,
+    *,
+    alone: bool,
 ) -> None:
     """The table on stdout where it is all that was asked for, else on stderr."""
     stream = sys.stdout if alone else sys.stderr
@@ -208,6 +243,7 @@ def _print_table(
             root=opened.root,
             languages=opened.languages(),
             explain=wanted.explain,
+            answerable=chance,
         )
         if not alone:
             stream.write("\n")

@@ -68,11 +68,12 @@ def score_table(
     root: Path | None,
     languages: Sequence[str],
     explain: bool,
+    answerable: float | None = None,
 ) -> None:
     """The hits: numbers, place and a snippet each, and under `explain` where the scores are from.
 
     `root` is the folder that links lead into, None for no links; `languages` are those that
-    the index stems by.
+    the index stems by; `answerable` is P(answerable) where that is known.
     """
     width = screen.width if screen.is_terminal else None
     columns = [c for c in _COLUMNS if any(c[1](hit) is not None for hit in result.hits)]
@@ -93,7 +94,7 @@ def score_table(
             for told in (f"[{hit.rank}] {source(hit)}", *explanation(hit)):
                 screen.print(Text(told))
         screen.print()
-    screen.print(Text(_summary(result), style="dim"))
+    screen.print(Text(_summary(result, answerable), style="dim"))
 
 
 def cells(text: str) -> int:
@@ -159,12 +160,14 @@ def _snippet(
     return lines
 
 
-def _summary(result: SearchResult) -> str:
+def _summary(result: SearchResult, answerable: float | None) -> str:
     parts = [result.mode]
     if result.mode == "hybrid":
         alpha = "" if result.alpha is None else f" with {result.alpha:.2g} dense"
         parts = [f"hybrid: {result.fusion}{alpha}"]
     parts.append(f"{result.chunks:,} passages searched")
+    if answerable is not None:
+        parts.append(f"P(answerable) {answerable:.2f}")
     if "total" in result.timings_ms:
         parts.append(f"{result.timings_ms['total']:.0f} ms")
     return " · ".join(parts)
@@ -188,12 +191,19 @@ class ProgressBar:
 
     def show(self, progress: records.Progress) -> None:
         """Bring the bar up to date; bytes measure how far where they are known."""
-        now = time.monotonic()
-        if progress.stage != self._stage:
-            self._stage, self._first = progress.stage, (now, _counted(progress)[0])
-            self._live.reset(self._task)
         number, of, unit = _counted(progress)
-        done, total = progress.bytes_done or number, progress.bytes_total or of
+        share = (progress.bytes_done, progress.bytes_total) if progress.bytes_done else (number, of)
+        self.count(progress.stage, number, of, unit, share)
+
+    def count(
+        self, stage: str, number: int, of: int, unit: str, share: tuple[int, int] | None = None
+    ) -> None:
+        """`number` of `of` (0: unknown) are done; `share`: what is done of what, if not those."""
+        now = time.monotonic()
+        if stage != self._stage:
+            self._stage, self._first = stage, (now, number)
+            self._live.reset(self._task)
+        done, total = share or (number, of)
         since, before = self._first
         parts = [
             f"{done / total:.0%}" if total else "",
@@ -202,7 +212,7 @@ class ProgressBar:
         ]
         self._live.update(
             self._task,
-            description={"embed": "embedding"}.get(progress.stage, progress.stage),
+            description={"embed": "embedding"}.get(stage, stage),
             completed=done,
             total=total or None,
             count=" · ".join(filter(None, parts)),

@@ -6,13 +6,11 @@ scored as if they stood beside the rest of the index. Tells nothing that it did 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ragcli.records import SearchRequest
 from ragcli.retrieval.asked import allowed_rows
-from ragcli.retrieval.fusion import DEPTH
 from ragcli.retrieval.legs import LexicalLeg
 from ragcli.retrieval.question import Word, parse_question
 from ragcli.retrieval.ranking import Ranking
@@ -26,12 +24,7 @@ MOST = 1000
 """A k beyond this is no remedy."""
 
 _WORDS_TRIED = 3
-_WAYS = (
-    ("hybrid", "mix", "--mode hybrid --fusion mix"),
-    ("lexical", "mix", "--mode lexical"),
-    ("dense", "mix", "--mode dense"),
-    ("hybrid", "rrf", "--fusion rrf"),
-)
+_WAYS = (("hybrid", "mix"), ("lexical", "mix"), ("dense", "mix"), ("hybrid", "rrf"))
 _PARTS = (2, 3)
 _SHORTEST = 20
 """Words of a passage below which smaller ones are not tried."""
@@ -86,16 +79,7 @@ class Trials:
         request = self._request
         if request.rerank is not None:
             return self.rank(replace(request, k=max(request.k, RERANKED)))
-        if rank := self.rank(replace(request, k=DEPTH)):
-            return rank
-        least = self.rank(replace(request, k=MOST))
-        if least is None:
-            return None
-        # Beyond DEPTH a larger k looks further down each retriever and finds more candidates.
-        larger = range(least, MOST)
-        return least + bisect_left(
-            larger, True, key=lambda k: self.rank(replace(request, k=k)) is not None
-        )
+        return self.rank(replace(request, k=MOST))  # k never changes the order
 
     def _admitted(self) -> bool:
         return self._retriever.ranking(self._request).asked.admits(self._chunk)
@@ -120,12 +104,15 @@ class Trials:
         if self._index.settings.encoder == "none":
             return
         request = self._request
-        now = (request.mode or "hybrid", request.fusion)
-        for mode, fusion, change in _WAYS:
-            if (mode, fusion) == now or mode == now[0] != "hybrid":
-                continue
+        now = request.mode or "hybrid", request.fusion
+        for mode, fusion in _WAYS:
+            if (mode, fusion) == now or (mode == now[0] and mode != "hybrid"):
+                continue  # the fusion says nothing to one retriever
             if rank := self.rank(replace(request, mode=mode, fusion=fusion, alpha=None)):
-                yield Remedy("mode", change, rank)
+                changes = [f"--mode {mode}"] if mode != now[0] else []
+                changes += [f"--fusion {fusion}"] if mode == "hybrid" and fusion != now[1] else []
+                without = ", without --alpha" if request.alpha is not None else ""
+                yield Remedy("mode", " ".join(changes) + without, rank)
 
     def _smaller(self, text: str) -> Iterator[Remedy]:
         """Were the passage cut into halves or thirds, would one of them be a hit?"""

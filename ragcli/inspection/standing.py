@@ -48,13 +48,15 @@ def standing_of(
     else:  # of both retrievers' tails the fusion makes 0
         alone = by_word if lexical else by_vector or 0.0
         rank = None
-        candidate = Candidate(chunk, 0.0 if both else alone, by_word, vector, 0.0, (0.0, 0.0))
+        candidate = Candidate(chunk, 0.0 if both else alone, by_word, vector, 0.0, (0.0, 0.0), 0)
     return Standing(
         score=candidate.score,
         rank=rank,
         candidates=len(ordered),
         lexical=Leg(lexical.rank(by_word), by_word) if lexical else None,
-        dense=Leg(dense.exact_rank(by_vector), by_vector) if dense else None,
+        dense=Leg(dense.exact_rank(by_vector) if dense.admits(chunk) else None, by_vector)
+        if dense
+        else None,
         parts=candidate.parts if both else None,
         neighbour=candidate.neighbour,
         rerank=next((c.rerank for c in chosen if c.chunk == chunk), None),

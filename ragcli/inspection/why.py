@@ -25,6 +25,7 @@ _SINCE = {
     False: "unchanged since",
     None: "the sources are not here",
 }
+_WORDS_ONLY = "its encoder knows nothing but words"
 _TRIED = {
     "below_k", "no_shared_word", "not_a_candidate", "no_vector", "reranked", "max_per_file",
     "filtered", "split",
@@ -87,15 +88,18 @@ def why(
     *,
     packed: Packed,
     budget: int | None = None,
+    remedied: bool = True,
 ) -> WhyReport:
     """Trace the passage that `target` means, or the one, of it or of all, that holds `text`.
 
-    Raises UsageError and IndexUnavailable in its kinds, as a search does.
+    Remedies are looked for where `remedied`: that takes longer than the rest. Raises UsageError
+    and IndexUnavailable in its kinds, as a search does.
     """
+    packed((), budget)  # raises where not even a prompt without passages fits
     trace = _Trace(index, retriever, request, packed, budget)
     cause, because = trace.go(target, text)
     remedies = trace.remedies
-    if trace.passage and cause in _TRIED:
+    if remedied and trace.passage and cause in _TRIED:
         trials = Trials(index, retriever, request, trace.passage.chunk)
         remedies += trials.remedies(trace.passage.text)
     return WhyReport(
@@ -158,13 +162,14 @@ class _Trace:
             found = find_text(self._index, text, chunks if target else None)
             chunks, split = found.chunks or found.split, found.split
             if not chunks:
-                where = target.path if target else "the index"
+                where = target.given if target else "the index"
+                other = f"; passage {found.elsewhere} does" if found.elsewhere else ""
                 return self._stop(
-                    "passage", "text_not_found", f"no passage of {where} holds “{text}”"
+                    "passage", "text_not_found", f"no passage of {where} holds “{text}”{other}"
                 )
         ended = self._stand(chunks)
         if split and not self._in_prompt(split):
-            told = f"the text is split: it begins in passage {split[0]} and ends in {split[1]}"
+            told = f"the text is split: it begins in passage {split[0]} and ends in {split[-1]}"
             return self._stop("passage", "split", told)
         return ended
 
@@ -196,8 +201,11 @@ class _Trace:
         if lost:
             told = f"{path}, page {target.page}: {lost[0].message}"
             return self._stop("passage", lost[0].kind, told)
-        near = f"; beside it are passages {_listed(target.near)}" if target.near else ""
-        return self._stop("passage", "no_passage", f"{target.given}: {told}{near}")
+        if target.near:
+            told += f"; around it: {_listed(target.near)}"
+        elif ledger and target.why == "file has no passage":
+            told += f" ({'; '.join(problem.message for problem in ledger)})"
+        return self._stop("passage", "no_passage", f"{target.given}: {told}")
 
     def _stand(self, chunks: Sequence[int]) -> Verdict:
         """The best placed of `chunks`: its standing, and what filters and cuts make of it."""
@@ -234,13 +242,16 @@ class _Trace:
             self._step("words", rank is not None, told + (f"; it lacks {lacks}" if lacks else ""))
         if standing.dense is not None:
             rank, score = standing.dense.rank, standing.dense.score
-            told = f"rank {rank:,} of {ranking.asked.population:,}" if rank else "no vector yet"
-            self._step("meaning", score is not None, told)
+            if rank:
+                told = f"rank {rank:,} of {ranking.asked.population:,}"
+            else:
+                told = "no vector yet" if score is None else _WORDS_ONLY
+            self._step("meaning", rank is not None, told)
         if standing.parts is not None:
             told = (
                 f"rank {standing.rank:,} of {standing.candidates:,} candidates"
-                if (standing.rank)
-                else f"no candidate: below the best {ranking.depth(self._request.k):,} of both"
+                if standing.rank
+                else "no candidate"
             )
             self._step("fusion", standing.rank is not None, told)
 
@@ -290,7 +301,12 @@ class _Trace:
         if wordless:
             told = "no word of the question stands in it"
             if meaning is not None:
-                told += f", and by meaning it is only number {meaning.rank:,}"
+                far = (
+                    f"by meaning it is only number {meaning.rank:,}"
+                    if meaning.rank
+                    else _WORDS_ONLY
+                )
+                told += f", and {far}"
             return "no_shared_word", told
         legs = (("words", standing.lexical), ("meaning", meaning))
         ranks = [f"{leg.rank:,} by {name}" for name, leg in legs if leg and leg.rank]

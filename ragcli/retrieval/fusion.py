@@ -66,8 +66,8 @@ def weight_of(share: float, pieces_per_word: float | None) -> float:
 
 
 def reciprocal_rank(ranks: NDArray[np.int64]) -> Scores:
-    """1 / (60 + rank), what one retriever gives to the sum; rank 0 stands for unranked."""
-    return np.where(ranks > 0, 1.0 / (RRF_K + ranks), 0.0)
+    """1 / (60 + rank), what one retriever gives to the sum; 0 for rank 0 and beyond RRF_DEPTH."""
+    return np.where((ranks > 0) & (ranks <= RRF_DEPTH), 1.0 / (RRF_K + ranks), 0.0)
 
 
 def softmax(scores: Scores) -> Scores:

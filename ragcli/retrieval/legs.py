@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcli.encoders import Encoded, Encoder
+from ragcli.errors import IndexDamaged
 from ragcli.records import TermShare
 from ragcli.retrieval.question import Word
 from ragcli.store.lexical import Found, find, idf, saturation
@@ -103,7 +104,13 @@ class LexicalLeg:
     def terms(self, chunk: int) -> tuple[TermShare, ...]:
         """What each word of the question gave to a chunk, largest first; absent words are 0."""
         places = [int(segment.find(np.array([chunk]))[0]) for segment in self._segments]
-        number, row = next(place for place in enumerate(places) if place[1] >= 0)
+        held = [(number, row) for number, row in enumerate(places) if row >= 0]
+        if not held:
+            raise IndexDamaged(
+                f"no segment of the index holds passage {chunk}",
+                "ragcli index --full   (checks every part and makes it again)",
+            )
+        number, row = held[0]
         lengths = self._segments[number].postings.lengths[row : row + 1]
         slow = float(saturation(lengths, self._mean)[0])
         shares = []
@@ -127,6 +134,7 @@ class DenseLeg:
         """`question`: as the encoder gives it; `allowed`: what may be hits, None for all."""
         self._vectors = vectors
         self._allowed = allowed
+        self._least = 0.0 if encoder.weighted else -np.inf
         self._scoring = _scoring(vectors, encoder, question)
         self._added: dict[int, float] = {}
         self._best: Best = []
@@ -167,6 +175,10 @@ class DenseLeg:
             found[rows >= 0] = segment.score(self._scoring, rows[rows >= 0])
         return found
 
+    def admits(self, chunk: int) -> bool:
+        """Whether a chunk may be found."""
+        return self._allowed is None or bool(np.isin(chunk, self._allowed))
+
     def of_text(self, encoded: Encoded) -> float:
         """The dot product of a text that is not in the index, `encoded` as one row."""
         return float(self._scoring.score(encoded)[0])
@@ -178,8 +190,12 @@ class DenseLeg:
         return 1 + sum(1 for _, other in self._best if other > score)
 
     def exact_rank(self, score: float | None) -> int | None:
-        """1 + how many allowed chunks score higher, candidates or not; None without a vector."""
-        if score is None:
+        """1 + how many allowed chunks score higher, candidates or not.
+
+        None without a vector, and for what shares nothing with the question under a weighted
+        encoder.
+        """
+        if score is None or score <= self._least:
             return None
         above = sum(other > score for other in self._added.values())
         for segment, (near, slack) in zip(self._vectors, self._near, strict=True):

@@ -1,7 +1,9 @@
 """Candidates of a question in order: both retrievers fused, ties broken, cut at k.
 
-The order: score down; where fused scores are equal (both retrievers' tails are 0) lexical score
-down; then path and offset up. Scores come from `legs`; text and hits are `retriever`'s.
+The order: score down; of what the fusion gives 0 (both retrievers' tails), by the better of its two
+ranks; then lexical score down; then path and offset up. So how far the retrievers are looked into
+changes nothing of what stands above, and k never changes the order. Scores come from `legs`; text
+and hits are `retriever`'s.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ class Candidate:
 
     `score` is the sum of `parts`, what the lexical and the dense retriever gave to it, and of
     `neighbour`; the reranker's where there is one. Of one retriever alone it is its raw score.
+    `reach` is the better of its two ranks where the fusion gives it 0, else 0.
     """
 
     chunk: int
@@ -40,6 +43,7 @@ class Candidate:
     dense: float
     neighbour: float
     parts: tuple[float, float]
+    reach: int
     rerank: float | None = None
 
 
@@ -90,24 +94,28 @@ class Ranking:
         by_word = self.lexical.scores(chunks) if self.lexical else np.zeros(len(chunks))
         by_vector = self.dense.scores(chunks) if self.dense else np.full(len(chunks), np.nan)
         none = np.zeros(len(chunks))
+        reach, by_neighbour = none, none
         if not (self.lexical and self.dense):
             parts = (by_word, none) if self.lexical else (none, by_vector)
-        elif self.fusion == "rrf":
-            parts = (
-                reciprocal_rank(_ranks(words, chunks)),
-                reciprocal_rank(_ranks(vectors, chunks)),
-            )
+            scores = parts[0] + parts[1]
         else:
-            parts = self._mixed(by_word, by_vector, words, vectors)
-        scores = parts[0] + parts[1]
-        mixed = self.alpha is not None
-        by_neighbour = beside(scores, self._adjacent(chunks)) if mixed else none
-        scores = scores + by_neighbour
-        order = np.lexsort((-np.nan_to_num(by_vector, nan=-np.inf), -by_word, -scores))
-        columns = (chunks, scores, by_word, by_vector, by_neighbour, *parts)
+            ranks = _ranks(words, chunks), _ranks(vectors, chunks)
+            better = np.minimum(*(np.where(rank > 0, rank, np.inf) for rank in ranks))
+            if self.fusion == "rrf":
+                parts = reciprocal_rank(ranks[0]), reciprocal_rank(ranks[1])
+                scores = parts[0] + parts[1]
+            else:
+                parts = self._mixed(by_word, by_vector, words, vectors)
+                scores = parts[0] + parts[1]
+                near = chunks[better <= DEPTH]
+                by_neighbour = beside(scores, self._adjacent(chunks, near))
+                scores = scores + by_neighbour
+            reach = np.where(scores > 0, 0, better)
+        order = np.lexsort((-np.nan_to_num(by_vector, nan=-np.inf), -by_word, reach, -scores))
+        columns = (chunks, scores, by_word, by_vector, by_neighbour, *parts, reach)
         return [
-            Candidate(chunk, score, word, vector, near, (first, second))
-            for chunk, score, word, vector, near, first, second in zip(
+            Candidate(chunk, score, word, vector, near, (first, second), int(deep))
+            for chunk, score, word, vector, near, first, second, deep in zip(
                 *(column[order].tolist() for column in columns), strict=True
             )
         ]
@@ -178,16 +186,17 @@ class Ranking:
             score = float(parts[0][0] + parts[1][0])
         return 1 + int(np.count_nonzero(scores > score))
 
-    def _adjacent(self, chunks: Ids) -> list[tuple[int, int]]:
-        """Places in `chunks` of those that stand one behind the other in a document."""
-        place = {chunk: i for i, chunk in enumerate(chunks.tolist())}
-        pairs = self._index.followers(list(place))
-        return [(place[a], place[b]) for a, b in pairs.items() if b in place]
+    def _adjacent(self, chunks: Ids, near: Ids) -> list[tuple[int, int]]:
+        """Places in `chunks` of those of `near` that stand one behind the other in a document."""
+        place = dict(zip(chunks.tolist(), range(len(chunks)), strict=True))
+        pairs = self._index.followers(near.tolist())
+        among = set(near.tolist())
+        return [(place[a], place[b]) for a, b in pairs.items() if b in among]
 
     def ordered(self, ranked: Sequence[Candidate]) -> list[Candidate]:
-        """By score, then lexical score, then path and offset."""
+        """By score, then reach, then lexical score, then path and offset."""
         places = self._index.places(candidate.chunk for candidate in ranked)
-        return sorted(ranked, key=lambda c: (-c.score, -c.lexical, places[c.chunk]))
+        return sorted(ranked, key=lambda c: (-c.score, c.reach, -c.lexical, places[c.chunk]))
 
     def _cut(self, ranked: list[Candidate], k: int, max_per_file: int | None) -> list[Candidate]:
         if max_per_file is None:
@@ -220,12 +229,9 @@ def _lowest(best: Best, population: int) -> float | None:
 
 
 def _ranks(best: Best, chunks: Ids) -> NDArray[np.int64]:
-    """Rank from 1 to RRF_DEPTH of each of `chunks` in one retriever, shared by equals; 0 below."""
+    """Rank from 1 of each of `chunks` in one retriever, shared by equals; 0 where it is not."""
     ranks: dict[int, int] = {}
     for place, (chunk, score) in enumerate(best, 1):
         tied = place > 1 and best[place - 2][1] == score
         ranks[chunk] = ranks[best[place - 2][0]] if tied else place
-        if ranks[chunk] > RRF_DEPTH:
-            del ranks[chunk]
-            break
     return np.array([ranks.get(chunk, 0) for chunk in chunks.tolist()], np.int64)

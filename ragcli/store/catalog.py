@@ -278,9 +278,12 @@ class Catalog:
         self.connection.execute(f"PRAGMA busy_timeout = {_WAIT_MS}").fetchall()
 
     def get(self, key: str, default: object = None) -> object:
-        """A value of `meta`."""
+        """A value of `meta`. Raises IndexDamaged where it cannot be read."""
         row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return default if row is None else json.loads(row[0])
+        try:
+            return default if row is None else json.loads(row[0])
+        except (ValueError, TypeError) as error:
+            raise spoilt(self.folder, f"its {key} cannot be read") from error
 
     def put(self, key: str, value: object) -> None:
         """Set a value of `meta`."""
@@ -309,7 +312,12 @@ def encode_path(path: str) -> bytes:
 
 
 def decode_path(path: bytes) -> str:
-    """A stored path, with surrogates for bytes that are not UTF-8."""
+    """A stored path, with surrogates for bytes that are not UTF-8. Raises IndexDamaged."""
+    if not isinstance(path, bytes) or b"\0" in path:
+        raise IndexDamaged(
+            f"the catalogue of the index has {path!r:.40} where a path belongs",
+            "ragcli inspect --check",
+        )
     return os.fsdecode(path)
 
 
@@ -318,6 +326,14 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def spoilt(folder: Path, what: str) -> IndexDamaged:
+    """What a reader is told of rows that no ragcli wrote."""
+    return IndexDamaged(
+        f"{folder / FILE} is damaged: {what}",
+        f"ragcli inspect --check; remove the folder {folder} and run ragcli index again",
+    )
 
 
 def damaged(error: sqlite3.DatabaseError, folder: Path) -> IndexDamaged:

@@ -18,6 +18,7 @@ from ragcli.records import Settings
 from ragcli.store.catalog import FILE, Catalog, decode_path
 from ragcli.store.folder import SEGMENTS, strangers
 from ragcli.store.index import Index
+from ragcli.store.languages import FUNCTION_WORDS
 from ragcli.store.lock import FILE as LOCK
 from ragcli.store.lock import write_lock
 
@@ -53,6 +54,18 @@ _SUMS = (
     "SELECT coalesce(language, ''), count(*), sum(words), sum(pieces) FROM documents"
     " GROUP BY coalesce(language, '')"
 )
+
+_KINDS = {
+    "files": "path blob, state text, reason text?, size integer, mtime_ns integer, read_ns integer",
+    "documents": "file integer, record text?, kind text, title text?, language text?,"
+    " words integer, pieces integer",
+    "chunks": "document integer, start integer, end integer, page text?, heading text, text text",
+    "problems": "file integer, kind text, message text, page text?, since real",
+    "segments": "name text, checksum text, rows integer",
+    "vectors": "name text, checksum text, rows integer",
+    "tallies": "language text, documents integer, words integer, pieces integer",
+}
+"""What SQLite, which takes anything anywhere, must have in each column; `?`: or nothing."""
 
 _RULES = (
     _Rule(
@@ -120,6 +133,10 @@ def _damages(connection: sqlite3.Connection) -> Iterator[Damage]:
         first = " ".join(str(broken[0]).split())
         yield Damage("catalogue", FILE, f"{FILE} is damaged: {first}")
         return
+    wrong = list(_check_kinds(connection))
+    yield from wrong
+    if wrong:
+        return
     yield from _check_meta(connection)
     for rule in _RULES:
         keys = [
@@ -131,6 +148,28 @@ def _damages(connection: sqlite3.Connection) -> Iterator[Damage]:
         if keys:
             yield Damage(rule.kind, rule.table, f"{rule.says}: {some(keys)}")
     yield from _check_texts(connection)
+
+
+def _check_kinds(connection: sqlite3.Connection) -> Iterator[Damage]:
+    """Whether each value is of the kind that its column is read as, and each path a path."""
+    for table, columns in _KINDS.items():
+        for column in columns.split(","):
+            name, kind = column.split()
+            allowed = f"'{kind.rstrip('?')}'" + (", 'null'" if kind.endswith("?") else "")
+            row = connection.execute(
+                f"SELECT {name} FROM {table} WHERE typeof({name}) NOT IN ({allowed}) LIMIT 1"
+            ).fetchone()
+            if row is not None:
+                told = f"{FILE} has {row[0]!r:.40} where {table}.{name} belongs"
+                yield Damage("catalogue", FILE, told)
+    for (path,) in connection.execute("SELECT path FROM files WHERE typeof(path) = 'blob'"):
+        if b"\0" in path or path.startswith(b"/") or b".." in path.split(b"/"):
+            yield Damage("catalogue", FILE, f"{FILE} has {path!r:.60} where a path belongs")
+            return
+    known = {*FUNCTION_WORDS, None}
+    for (language,) in connection.execute("SELECT DISTINCT language FROM documents"):
+        if language not in known:
+            yield Damage("catalogue", FILE, f"{FILE} has no language {language!r:.40}")
 
 
 def _check_meta(connection: sqlite3.Connection) -> Iterator[Damage]:

@@ -1,6 +1,7 @@
 """What an index says of its files, documents, chunks and problems, for looking into it.
 
-Owns the reading queries of `inspection`. Retrieval's own are in `index`, sums in `totals`.
+Owns the reading queries of `inspection` and `evaluation`. Retrieval's own are in `index`, sums in
+`totals`.
 """
 
 from __future__ import annotations
@@ -176,6 +177,33 @@ def outline(index: Index, file: int) -> list[Outlined]:
         Outlined(chunk, record, start, end, None if first is None else (first, last), page)
         for chunk, record, start, end, first, last, page in rows
     ]
+
+
+def documents(index: Index) -> Iterator[tuple[int, int, str | None]]:
+    """(document, file, record) of every document, in no order."""
+    with index.reading() as connection:
+        yield from connection.execute("SELECT id, file, record FROM documents")
+
+
+def outlines(index: Index, documents: Iterable[int]) -> dict[int, list[Outlined]]:
+    """The chunks of each of `documents` that has any, in the order of their text."""
+    found: dict[int, list[Outlined]] = {}
+    wanted = sorted(documents)
+    with index.reading() as connection:
+        for start in range(0, len(wanted), 500):
+            some = wanted[start : start + 500]
+            rows = connection.execute(
+                "SELECT c.document, c.id, d.record, c.start, c.end, c.first_line, c.last_line,"
+                " c.page FROM chunks c JOIN documents d ON d.id = c.document"
+                f" WHERE c.document IN ({','.join('?' * len(some))})"
+                " ORDER BY c.document, c.start, c.id",
+                some,
+            )
+            for document, chunk, record, begins, ends, first, last, page in rows:
+                lines = None if first is None else (first, last)
+                outlined = Outlined(chunk, record, begins, ends, lines, page)
+                found.setdefault(document, []).append(outlined)
+    return found
 
 
 def placed(index: Index, chunks: Iterable[int]) -> list[PlacedChunk]:

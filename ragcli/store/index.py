@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragcli.errors import IndexDamaged, IndexNotFound, IndexUnavailable
 from ragcli.records import Chunk, Settings
-from ragcli.store.catalog import FILE, Catalog, damaged, decode_path
+from ragcli.store.catalog import FILE, Catalog, damaged, decode_path, spoilt
 from ragcli.store.folder import FOLDER
+from ragcli.store.languages import FUNCTION_WORDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +69,8 @@ def _locate_named(named: Path) -> Path:
 def read_settings(catalog: Catalog) -> Settings:
     """The settings that the index remembers; defaults for what it does not know."""
     stored = catalog.get("settings", {})
-    assert isinstance(stored, dict)
+    if not isinstance(stored, dict):
+        raise spoilt(catalog.folder, "its settings cannot be read")
     known = {field.name for field in fields(Settings)}
     values: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
@@ -115,8 +117,10 @@ class Index:
 
     @cached_property
     def settings(self) -> Settings:
-        """What the index remembers."""
+        """What the index remembers. Raises IndexDamaged where files are there and settings not."""
         with self.reading():
+            if self.catalog.get("settings") is None and self.catalog.count("files"):
+                raise spoilt(self.path, "its settings are lost")
             return read_settings(self.catalog)
 
     @cached_property
@@ -125,6 +129,12 @@ class Index:
         with self.reading():
             known = self.catalog.get("encoder")
         return known if isinstance(known, str) else None
+
+    @cached_property
+    def calibration(self) -> object:
+        """What `eval --calibrate` kept, as JSON has it; None where there is nothing."""
+        with self.reading():
+            return self.catalog.get("calibration")
 
     @cached_property
     def root(self) -> Path | None:
@@ -160,7 +170,7 @@ class Index:
 
     def _begin_again(self) -> None:
         self._view = None
-        for name in ("settings", "encoder", "root", "problem_count"):
+        for name in ("settings", "encoder", "calibration", "root", "problem_count"):
             self.__dict__.pop(name, None)
         with self.reading() as connection:
             connection.execute("COMMIT")
@@ -184,6 +194,9 @@ class Index:
                 "SELECT language FROM tallies WHERE language != ''"
                 " ORDER BY documents DESC, language"
             )
+        unknown = [language for language in found if language not in FUNCTION_WORDS]
+        if unknown:
+            raise spoilt(self.path, f"there is no language {unknown[0]!r:.40}")
         return tuple(str(language) for language in found)
 
     @property
@@ -196,7 +209,7 @@ class Index:
             words, pieces = connection.execute(
                 "SELECT sum(words), sum(pieces) FROM tallies"
             ).fetchone()
-        return pieces / words if words else None
+        return pieces / words if words and pieces else None
 
     def documents_at(self, globs: Sequence[str]) -> NDArray[np.int64]:
         """Ids of the documents whose path one of `globs` matches, ascending."""
@@ -250,13 +263,19 @@ class Index:
             " c.page, c.heading, f.size, f.mtime_ns",
             ids,
         ):
+            try:
+                heading = tuple(map(str, json.loads(row[10])))
+                if not (isinstance(row[6], str) and isinstance(row[9], str | None)):
+                    raise TypeError("no text")
+            except (ValueError, TypeError) as error:
+                raise spoilt(self.path, f"passage {row[0]} cannot be read") from error
             chunk = Chunk(
                 start=row[4],
                 end=row[5],
                 text=row[6],
                 lines=None if row[7] is None else (row[7], row[8]),
                 page=row[9],
-                heading=tuple(json.loads(row[10])),
+                heading=heading,
             )
             found[row[0]] = StoredChunk(
                 chunk, decode_path(row[1]), row[2], row[3], row[11], row[12]
@@ -309,7 +328,7 @@ class StoredChunk:
 
 def display_path(path: str | bytes, record: str | None) -> str:
     """`corpus.jsonl#ID` for a record, else the path."""
-    name = decode_path(path) if isinstance(path, bytes) else path
+    name = path if isinstance(path, str) else decode_path(path)
     return name if record is None else f"{name}#{record}"
 
 

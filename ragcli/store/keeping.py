@@ -1,6 +1,6 @@
-"""Vectors that a reader made, kept for the next one, if that can be done at once.
+"""Writes that are no run of `index`: vectors that a reader made, and a calibration.
 
-Owns the write that is no run of `index`: one try, no waiting, no error. What cannot be kept now
+Vectors are kept if that can be done at once: one try, no waiting, no error. What cannot be kept now
 is made by the next run, or by the next question.
 """
 
@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragcli.encoders import Encoded
-from ragcli.errors import RagcliError
+from ragcli.errors import IndexUnavailable, RagcliError
 from ragcli.store.catalog import FILE, Catalog
 from ragcli.store.lock import write_lock
 from ragcli.store.merging import FIRST_LEVEL
 from ragcli.store.writer import Writer
+
+_PATIENCE = 10.0
+"""Seconds for another writer to end."""
 
 _WAIT_MS = 50
 """For a program that holds the catalogue without our lock."""
@@ -73,3 +76,23 @@ def _keep(
     writer.catalog.checkpoint()
     writer.sweep()
     return True
+
+
+def keep_calibration(folder: Path, value: object) -> None:
+    """Keep what `Index.calibration` then gives, None to forget it.
+
+    Raises IndexBusy, or IndexUnavailable where the index cannot be written.
+    """
+    try:
+        with write_lock(folder, _PATIENCE):
+            catalog = Catalog.open_write(folder)
+            try:
+                with catalog.transaction():
+                    catalog.put("calibration", value)
+                catalog.checkpoint()
+            finally:
+                catalog.close()
+    except (sqlite3.OperationalError, OSError) as error:
+        raise IndexUnavailable(
+            f"{folder} cannot be written: {error}", "see that you may write there"
+        ) from error

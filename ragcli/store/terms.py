@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from ragcli.store.lexical import Postings
 
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3031-\u3035"
     "\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
     "\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003134f"
 )
-
+"""Scripts written without spaces, and Hangul, as ranges of a character class."""
 
 _BLOCKS_WITH_MARKS = (
     range(0x300, 0x1E00), range(0x20D0, 0x2100), range(0x2CE0, 0x2E00), range(0x3020, 0x30A0),
@@ -68,7 +68,7 @@ def _surface() -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _unspaced() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """One character of unspaced script; a run of it or of anything else. 7 ms to compile."""
-    return re.compile(rf"[{_UNSPACED}]"), re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+    return re.compile(rf"[{UNSPACED}]"), re.compile(rf"[{UNSPACED}]+|[^{UNSPACED}]+")
 
 
 _ASCII_SURFACE = re.compile(r"[A-Za-z0-9_]+(?:[.\-'][A-Za-z0-9_]+)*")

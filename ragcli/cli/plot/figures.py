@@ -55,7 +55,7 @@ class Series:
 class Figure:
     """One drawing with its axes. `cut` is a dashed vertical line with its label.
 
-    `alike`: a step is as long on both axes. `named`: the series are named beside it.
+    `alike`: a step is as long on both axes. `named`: the series that have a name are told by it.
     """
 
     title: str

@@ -97,15 +97,17 @@ def _draw(figure: Figure, axes: Axes) -> None:
             textcoords="offset points",
         )  # fmt: skip
     if figure.named:
+        named = [series for series in figure.series if series.name]
+        marks = [mark for mark, series in zip(drawn, figure.series, strict=True) if series.name]
         legend = axes.legend(
-            drawn, ["."] * len(drawn), loc="upper left", bbox_to_anchor=(0, -0.1), ncols=3,
+            marks, ["."] * len(marks), loc="upper left", bbox_to_anchor=(0, -0.1), ncols=3,
             frameon=False,
         )  # fmt: skip
-        for handle, series in zip(legend.legend_handles, figure.series, strict=True):
+        for handle, series in zip(legend.legend_handles, named, strict=True):
             if series.style == "points" and isinstance(handle, PathCollection):
                 handle.set_sizes([30])
         # Not through `legend`: it leaves out names that begin with `_`.
-        for text, series in zip(legend.get_texts(), figure.series, strict=True):
+        for text, series in zip(legend.get_texts(), named, strict=True):
             text.set_text(series.name)
             text.set_parse_math(False)
 

@@ -130,6 +130,7 @@ def _trace(series: Series, many: bool) -> go.Scatter | go.Scattergl | go.Bar:
         "x": np.asarray(series.x),
         "y": np.asarray(series.y),
         "name": _text(series.name),
+        "showlegend": bool(series.name),
         "hoverinfo": "text",
         "hovertext": [_text(text) for text in series.hover],
     }

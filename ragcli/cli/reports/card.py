@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ragcli.cli.output import counted
 from ragcli.cli.reports.ledger import moment
 from ragcli.cli.reports.tables import aligned, cell, file_size, histogram
@@ -30,7 +28,7 @@ def lines(card: Card) -> list[str]:
     if len(card.kinds) > 1:
         kinds = [(kind.kind, kind.files, kind.documents, kind.chunks) for kind in card.kinds]
         heads = ["kind", "files", "documents", "passages"]
-        found += ["", *_ending_right(heads, kinds)]
+        found += ["", *aligned(heads, kinds, left=(0,), ragged=False)]
     return found + _sizes(card)
 
 
@@ -134,7 +132,7 @@ def _sizes(card: Card) -> list[str]:
     if card.tokens is not None:
         rows.append(("tokens", *_numbers(card.tokens)))
     heads = [f"size{sample}", "least", "10 %", "median", "90 %", "largest", "mean"]
-    table = _ending_right(heads, rows)
+    table = aligned(heads, rows, left=(0,), ragged=False)
     if card.tokens is None and card.encoder != "none":
         table.append(f"tokens cannot be counted: {cell(card.tokens_missing)}")
     bars = histogram([(_label(each), each.count) for each in card.words_histogram])
@@ -148,8 +146,3 @@ def _numbers(spread: Spread) -> list[str]:
 
 def _label(each: Bin) -> str:
     return f"{each.low:,}+" if each.high is None else f"{each.low:,}–{each.high - 1:,}"
-
-
-def _ending_right(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """A table whose last column is of numbers too: it ends in a column of nothing."""
-    return aligned([*heads, ""], [[*row, ""] for row in rows], left=(0,))

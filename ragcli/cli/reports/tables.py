@@ -15,11 +15,15 @@ BAR = 40
 
 
 def aligned(
-    heads: Sequence[str], rows: Sequence[Sequence[object]], *, left: Sequence[int] = ()
+    heads: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    left: Sequence[int] = (),
+    ragged: bool = True,
 ) -> list[str]:
     """A line for the heads (none where all are empty) and one for each row.
 
-    Cells are right-aligned but for the columns `left` and the last, which is as long as it is.
+    Cells are right-aligned but for the columns `left` and, if `ragged`, the last.
     Numbers get separators for thousands, None is a dash, control characters are shown.
     """
     from ragcli.cli.render import cells as width_of
@@ -28,17 +32,18 @@ def aligned(
     lines = ([list(heads)] if any(heads) else []) + cells
     if not lines:
         return []
-    last = len(lines[0]) - 1
-    widths = [max(width_of(line[i]) for line in lines) for i in range(last)]
-    aligned_lines = []
-    for line in lines:
-        padded = [
-            text + pad if i in left else pad + text
-            for i, (text, width) in enumerate(zip(line, widths, strict=False))
-            for pad in [" " * (width - width_of(text))]
+    columns = len(lines[0])
+    widths = [max(width_of(line[i]) for line in lines) for i in range(columns)]
+    to_left = {*left, columns - 1} if ragged else set(left)
+    padded = [
+        [
+            text + pad if i in to_left else pad + text
+            for i, text in enumerate(line)
+            for pad in [" " * (widths[i] - width_of(text))]
         ]
-        aligned_lines.append(BETWEEN.join([*padded, line[last]]).rstrip())
-    return aligned_lines
+        for line in lines
+    ]
+    return [BETWEEN.join(line).rstrip() for line in padded]
 
 
 def cell(value: object) -> str:
