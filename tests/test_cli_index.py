@@ -272,7 +272,7 @@ def test_the_first_ten_problems_are_lines_and_the_rest_a_number() -> None:
     start = lines.index("13 problems:")
     assert lines[start + 1] == r"  00\x1b.pdf p. 0: no text (no_text)"
     assert lines[start + 10] == r"  09\x1b.pdf p. 9: no text (no_text)"
-    assert lines[start + 11] == "  … and 3 more: ragcli index --json"
+    assert lines[start + 11] == "  … and 3 more: ragcli inspect --problems"
     assert len(command.summary(report(problems=tuple(problems[:10])))) == 1 + 1 + 10 + 1
 
 
