@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -213,3 +216,17 @@ def test_a_count_is_exact_for_words_and_signs(minilm: Any) -> None:
     assert minilm.pieces("tea for incomprehensibilities of the harbour") == (
         2, minilm.count("incomprehensibilities harbour")
     )  # fmt: skip
+
+
+def test_the_runtime_reports_nothing(tmp_path: Path) -> None:
+    """onnxruntime would leave its session's id, and what it waits to send, behind."""
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "home").mkdir()
+    program = (
+        "from ragcli.encoders.minilm import open_minilm; open_minilm().encode_query('a question')"
+    )
+    quiet = {"CI", "ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME"}
+    environment = {name: value for name, value in os.environ.items() if name not in quiet}
+    places = {"TMPDIR": str(tmp_path / "tmp"), "HOME": str(tmp_path / "home")}
+    subprocess.run([sys.executable, "-c", program], check=True, env={**environment, **places})
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -209,6 +209,9 @@ class OnnxEncoder(ModelFolder):
 
     @cached_property
     def _session(self) -> Any:
+        # From 1.29 on its builds for Linux report each session to their maker, unless this is set
+        # before they are loaded.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
