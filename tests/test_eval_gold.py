@@ -84,9 +84,8 @@ def missing(index: Index, target: object, level: str = "chunk") -> str:
     gold = gold_of(target)
     resolved = resolve(index, [question(gold)], level)
     (item,) = resolved.items["q"]
-    assert item == Item(
-        gold.written, gold.path, gold.lines, gold.page, gold.span, gold.grade, missing=True
-    )
+    part = (None, None, None) if level == "document" else (gold.lines, gold.page, gold.span)
+    assert item == Item(gold.written, gold.path, *part, gold.grade, missing=True)
     assert held([hit(gold.path, 0, 10**6, lines=(1, 10**6))], [item], (), "document") == [set()]
     (lost,) = resolved.missing
     assert lost == Missing("q", 1, gold.written, lost.reason)

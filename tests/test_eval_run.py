@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -113,28 +114,31 @@ def test_gates(work: Path) -> None:
     unknown = run(work, "q.jsonl", "--fail-under", "recall@7=.7")
     assert unknown.returncode == 2
     assert "no figure recall@7" in unknown.stderr
+    assert run(work, "q.jsonl", "--fail-under", "recall@5=80").returncode == 2
     assert run(work, "q.jsonl", "--fail-under", "recall").returncode == 2
 
 
 def test_a_baseline(work: Path) -> None:
-    for number in range(8):
-        (work / "docs" / f"w{number}.txt").write_text(f"word{number} stands here\n")
+    for number in range(16):
+        (work / "docs" / f"w{number:02}.txt").write_text(f"word{number:02} stands here\n")
     build(work / ".rag")
-    asked = [{"id": str(n), "question": f"word{n}", "relevant": [f"w{n}.txt"]} for n in range(8)]
+    asked = [
+        {"id": str(n), "question": f"word{n:02}", "relevant": [f"w{n:02}.txt"]} for n in range(16)
+    ]
     write_questions(work / "q.jsonl", asked)
     assert run(work, "q.jsonl", "--save", "base.json").returncode == 0
     same = run(work, "q.jsonl", "--baseline", "base.json", "--fail-regression")
     assert same.returncode == 0
     worse = run(
-        work, "q.jsonl", "--baseline", "base.json", "--fail-regression", "--path", "w[0-3]*"
+        work, "q.jsonl", "--baseline", "base.json", "--fail-regression", "--path", "w0[0-7]*"
     )
     assert worse.returncode == 1
     assert "recall@5 fell from 1.0000 to 0.5000" in worse.stderr
-    assert "recall@10 lost: 4, 5, 6, 7" in worse.stdout
-    compared = answer(work, "q.jsonl", "--baseline", "base.json", "--path", "w[0-3]*")
+    assert "recall@10 lost: 8, 9, 10, 11, 12 and 3 more" in worse.stdout
+    compared = answer(work, "q.jsonl", "--baseline", "base.json", "--path", "w0[0-7]*")
     first = next(c for c in compared["comparisons"] if c["figure"] == "recall@5")
     assert first["difference"]["mean"] == -0.5
-    assert (first["lost"], first["won"]) == (["4", "5", "6", "7"], [])
+    assert (first["lost"], first["won"]) == ([str(n) for n in range(8, 16)], [])
 
 
 @pytest.mark.parametrize(
@@ -178,6 +182,61 @@ def test_to_a_trec_scorer(work: Path) -> None:
     assert sum(recall) / 3 == pytest.approx(found["metrics"]["recall@10"]["mean"])
 
 
+def test_what_has_no_effect_is_refused(work: Path) -> None:
+    for arguments in (
+        ["q.jsonl", "--sweep", "mode=lexical", "--fail-under", "recall@5=1"],
+        ["q.jsonl", "--sweep", "mode=lexical", "--save", "s.run"],
+        ["--make-questions", "2", "--fail-under", "recall@5=1"],
+        ["q.jsonl", "--fusion", "mix,rrf", "--mode", "hybrid", "--calibrate"],
+        ["q.jsonl", "--level", "document", "--max-per-file", "3"],
+        ["q.jsonl", "--path", "nothing/*"],
+        ["q.jsonl", "-k", "99999999999"],
+    ):
+        done = run(work, *arguments)
+        assert (done.returncode, done.stdout) == (2, ""), arguments
+
+
+def test_a_run_is_kept_in_a_file_of_its_own(work: Path) -> None:
+    before = (work / "q.jsonl").read_text()
+    refused = run(work, "q.jsonl", "--save", "q.jsonl")
+    assert refused.returncode == 2
+    assert "is no run: it stays" in refused.stderr
+    assert (work / "q.jsonl").read_text() == before
+    (work / "real.json").write_text("")
+    (work / "link.json").symlink_to("real.json")
+    assert run(work, "q.jsonl", "--save", "link.json").returncode == 0
+    assert (work / "link.json").is_symlink()
+    assert json.loads((work / "real.json").read_text())["schema"] == "ragcli.run/1"
+    os.mkfifo(work / "pipe")
+    reader = subprocess.Popen(["cat", "pipe"], cwd=work, stdout=subprocess.PIPE, text=True)
+    assert run(work, "q.jsonl", "--save", "pipe").returncode == 0
+    assert json.loads(reader.communicate()[0])["schema"] == "ragcli.run/1"
+    assert run(work, "q.jsonl", "--save", ".").returncode == 2
+
+
+def test_only_the_same_questions_are_compared(work: Path) -> None:
+    asked = [{"question": "heron bird weir", "relevant": ["birds.md"]},
+             {"question": "oar of ash", "relevant": ["boats.md"]}]  # fmt: skip
+    write_questions(work / "q.jsonl", asked)
+    assert run(work, "q.jsonl", "--save", "base.json", "-k", "1").returncode == 0
+    write_questions(work / "r.jsonl", asked[::-1])
+    other = run(work, "r.jsonl", "--baseline", "base.json", "-k", "1")
+    assert other.returncode == 2
+    assert "question 1 is another one" in other.stderr
+    no_figure = run(work, "q.jsonl", "--baseline", "base.json", "-k", "5", "--fail-regression")
+    assert no_figure.returncode == 2
+    assert "none of these figures" in no_figure.stderr
+
+
+@pytest.mark.parametrize("value", ["1e400", "NaN", "Infinity", "-1", '"x"', "null", "true"])
+def test_a_baseline_of_odd_numbers(work: Path, value: str) -> None:
+    (work / "odd.json").write_text(
+        '{"schema": "ragcli.run/1", "level": "chunk", "label": "", "questions": '
+        f'[{{"id": "a", "question": "q", "metrics": {{"recall@1": {value}}}}}]}}'
+    )
+    assert run(work, "q.jsonl", "--baseline", "odd.json").returncode == 2
+
+
 def test_wrong_usage(work: Path) -> None:
     (work / "empty.jsonl").write_text("")
     (work / "bad.jsonl").write_text('{"question": "a", "relevant": ["birds.md"]}\n{]\n')
@@ -217,6 +276,10 @@ def test_calibration(work: Path) -> None:
     unknown = json.loads(query(work, "alpha1 delta", "--json").stdout)
     assert known["answerable"] > 0.5 > unknown["answerable"]
     assert query(work, "alpha1 beta1", "--abstain", ".5").returncode == 0
+    # A fit of another way that is not kept takes nothing from this one.
+    answer(work, "q.jsonl", "--calibrate", "--mode", "dense")
+    assert query(work, "alpha1 beta1", "--abstain", ".5").returncode == 0
+    assert query(work, "alpha1 beta1", "--abstain", ".5", "-k", "0").returncode == 2
     refused = query(work, "alpha1 delta", "--abstain", ".5")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "not in here, most likely" in refused.stderr
@@ -225,8 +288,10 @@ def test_calibration(work: Path) -> None:
     assert json.loads(query(work, "alpha1 beta1", "--json", "--fusion", "rrf").stdout)[
         "answerable"
     ] is None  # fmt: skip
-    build(work / ".rag", encoder="none")
-    assert json.loads(query(work, "alpha1 beta1", "--json").stdout)["answerable"] is None
+    for number in range(30):
+        (work / "docs" / f"w{number}.txt").unlink()
+    build(work / ".rag")
+    assert json.loads(query(work, "heron", "--json").stdout)["answerable"] is None
 
 
 def test_a_calibration_that_is_no_better_is_not_kept(work: Path) -> None:
@@ -269,7 +334,9 @@ def test_a_sweep(work: Path) -> None:
     told = run(work, "q.jsonl", "--sweep", "chunk=words:4,auto", "--apply")
     assert told.returncode == 0
     assert "best recall@5: chunk=" in told.stdout
-    assert "the index is now chunk=" in told.stderr
+    assert "the index stays as it is" in told.stderr
+    other = run(work, "q.jsonl", "--sweep", "chunk=words:4", "--apply")
+    assert "the index is now chunk=words:4" in other.stderr
     asking = run(work, "q.jsonl", "--sweep", "mode=lexical", "--apply")
     assert asking.returncode == 2
     assert "--apply has nothing to write" in asking.stderr

@@ -4,6 +4,7 @@ Owns the options, and which of its works was asked for. Measuring is `measuring`
 `sweeping`'s.
 """
 
+import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from ragcli.evaluation.run import Way
 
 KS = (1, 3, 5, 10)
+MOST = 10_000
+"""Hits of a question that are looked at."""
+
 _DESCRIPTION = """\
 Ask a file of questions and measure what comes back.
 
@@ -139,6 +143,7 @@ class Eval(options.CommandLine):
 
     def run(self) -> None:
         """Do what was asked: make questions, sweep, or ask and measure."""
+        self._refuse_strays()
         if self.plot is not None:
             from ragcli.cli import plot
 
@@ -158,8 +163,28 @@ class Eval(options.CommandLine):
 
             measure(self)
 
+    def _refuse_strays(self) -> None:
+        """Raises UsageError for options without effect: no gate may be passed over in silence."""
+        judging = ("save", "baseline", "fail_under", "fail_regression", "trec", "calibrate")
+        asking = ("mode", "fusion", "alpha", "rerank", "path", "max_per_file", "level", "qrels")
+        strays: tuple[str, ...]
+        if self.make_questions is not None:
+            beside, strays = "--make-questions", (*judging, *asking, "k", "sweep", "apply", "plot")
+        elif self.sweep:
+            beside, strays = "--sweep", judging
+        elif len(self.ways()) > 1:
+            beside, strays = "a grid of several ways", judging
+        else:
+            return
+        for name in strays:
+            if getattr(self, name) not in (None, False, []):
+                raise UsageError(
+                    f"--{name.replace('_', '-')} says nothing beside {beside}",
+                    "give one of them; ragcli eval --help",
+                )
+
     def _make(self, number: int) -> None:
-        from ragcli.cli.output import counted, print_result
+        from ragcli.cli.output import counted, print_json, print_result
         from ragcli.evaluation.synthetic import as_lines, make_questions
         from ragcli.store.index import Index, locate
 
@@ -176,7 +201,12 @@ class Eval(options.CommandLine):
             )
         if len(made) < number:
             self.output.warn(f"only {counted(len(made), 'question')} can be made of these texts")
-        print_result("\n".join(as_lines(made)))
+        lines = list(as_lines(made))
+        if self.as_json:
+            written = [json.loads(line) for line in lines]
+            print_json({"schema": "ragcli.eval/1", "synthetic": len(made), "made": written})
+        else:
+            print_result("\n".join(lines))
 
     def questions(self, file: str) -> "Questions":
         """The questions of a file, of stdin for `-`. Raises UsageError."""
@@ -199,5 +229,8 @@ class Eval(options.CommandLine):
 
     @property
     def ks(self) -> tuple[int, ...]:
-        """How many hits are looked at, ascending."""
-        return tuple(sorted(self.k or KS))
+        """How many hits are looked at, ascending. Raises UsageError for too many."""
+        ks = tuple(sorted(self.k or KS))
+        if ks[-1] > MOST:
+            raise UsageError(f"-k {ks[-1]} is more than {MOST:,}", "look at fewer hits")
+        return ks

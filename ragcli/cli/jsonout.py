@@ -103,14 +103,20 @@ def evaluation(report: EvalReport, misses: Sequence[Miss]) -> dict[str, object]:
     }
 
 
-def swept(report: SweepReport, questions: int) -> dict[str, object]:
+def swept(report: SweepReport, questions: int, synthetic: int) -> dict[str, object]:
     """`ragcli.eval/1` of a sweep."""
     said = asdict(report)
     rows = [
         {"metrics": row.pop("figures"), "prompt_words": row.pop("words"), **row}
         for row in said.pop("rows")
     ]
-    return {"schema": "ragcli.eval/1", "questions": questions, "sweep": rows, **said}
+    return {
+        "schema": "ragcli.eval/1",
+        "questions": questions,
+        "synthetic": synthetic,
+        "sweep": rows,
+        **said,
+    }
 
 
 def _hit(hit: Hit, *, explain: bool) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragcli.cli.calibrated import way_of
@@ -16,7 +17,7 @@ from ragcli.evaluation.gold import Missing, resolve
 from ragcli.evaluation.questions import Question, Questions
 from ragcli.evaluation.relevance import level_of
 from ragcli.evaluation.report import EvalReport, Gate, failed, parse_gate, refused, worst
-from ragcli.evaluation.run import Items, Run, ask
+from ragcli.evaluation.run import CHARACTERS, MEASURES, Items, Run, ask
 from ragcli.inspection.misses import GROUPS, Miss, Wanted, cause_of
 from ragcli.records import SearchResult
 from ragcli.retrieval.retriever import Retriever
@@ -32,18 +33,29 @@ MISSES = 20
 
 def measure(command: Eval) -> None:
     """All of it. Raises UsageError, and NegativeResult where a gate failed."""
-    gates = _gates(command)
     file = _file(command)
     kept = None if command.baseline is None else compare.read(command.baseline)
     questions = command.questions(file)
     level = command.level or level_of(questions)
+    gates = _gates(command, level)
+    if level == "document" and command.max_per_file is not None:
+        raise UsageError(
+            "--max-per-file says nothing at the level document: k counts documents there",
+            "leave it out, or --level chunk",
+        )
     seen = Seen()
     with searching(command.index) as (retriever, index):
+        if command.path and not len(index.documents_at(command.path)):
+            raise UsageError(
+                f"no file of the index matches {' or '.join(command.path)}",
+                "paths are relative to the indexed folder",
+            )
         items, missing = _gold(command, index, questions, level)
         runs = _ask(command, retriever, questions, items, level, seen)
         misses = _misses(index, retriever, runs[0], items, missing)
         chunks, location = index.counts()[0], index.path
         calibration = _fit(index, seen, runs[0]) if command.calibrate else None
+        before = index.calibration
     report = EvalReport(
         file=file,
         questions=len(questions),
@@ -62,7 +74,7 @@ def measure(command: Eval) -> None:
     )
     _print(command, report, misses)
     if calibration is not None:
-        keep_calibration(location, calibration.model.to_json() if calibration.kept else None)
+        _keep(location, calibration, before)
     if command.save is not None:
         compare.keep(runs[0], command.save, str(location))
     if command.trec is not None:
@@ -85,13 +97,22 @@ class Seen:
         self.last = result
 
 
-def _gates(command: Eval) -> list[Gate]:
+def _gates(command: Eval, level: str) -> list[Gate]:
+    """The gates. Raises UsageError for one that could never be judged."""
     if command.fail_regression and command.baseline is None:
         raise UsageError("--fail-regression without --baseline", "name the run to compare with")
     try:
-        return [parse_gate(text) for text in command.fail_under or []]
+        gates = [parse_gate(text) for text in command.fail_under or []]
     except ValueError as error:
         raise UsageError(f"argument --fail-under: {error}", "ragcli eval --help") from error
+    known = {f"{name}@{k}" for name in (*MEASURES, *CHARACTERS) for k in command.ks}
+    for gate in gates:
+        if gate.figure not in known:
+            raise UsageError(
+                f"argument --fail-under: there is no figure {gate.figure} at the level {level}",
+                f"one of {', '.join(sorted(known))}",
+            )
+    return gates
 
 
 def _file(command: Eval) -> str:
@@ -107,6 +128,14 @@ def _fit(index: Index, seen: Seen, run: Run) -> Calibration:
     assert seen.last is not None
     way = way_of(index, seen.last, run.way.rerank)
     return fit(seen.rows, seen.labels, way=way)
+
+
+def _keep(location: Path, calibration: Calibration, before: object) -> None:
+    """What is worth it; else nothing stays of an older one for the same way."""
+    if calibration.kept:
+        keep_calibration(location, calibration.model.to_json())
+    elif isinstance(before, dict) and before.get("way") == calibration.model.way:
+        keep_calibration(location, None)
 
 
 def _gold(
@@ -181,7 +210,7 @@ def _judge(command: Eval, report: EvalReport, gates: Sequence[Gate]) -> None:
         told += [
             f"{each.figure} fell from {each.baseline:.4f} to {each.now:.4f}"
             for each in report.comparisons
-            if each.regressed
+            if each.regressed and each.figure.split("@")[0] in ("recall", "ndcg", "mrr")
         ]
     if told:
         raise NegativeResult("; ".join(told), "ragcli eval shows the worst questions, and why")

@@ -105,6 +105,11 @@ class Query(Retrieval):
 
     def run(self) -> None:
         """Ask the index, and print what it gives."""
+        if self.abstain is not None and (self.batch is not None or self.k == 0):
+            raise UsageError(
+                "--abstain is for one question over an index",
+                "a --batch has `answerable` for each; -k 0 asks no index",
+            )
         wanted = self._wanted()
         words = self.words or []
         asked = None if self.batch is None else _batch(self.batch, words, self.output)
@@ -216,7 +221,7 @@ def _answer(
     if wanted.abstain is not None and opened is not None:
         from ragcli.cli.calibrated import abstain
 
-        abstain(chance, wanted.abstain, result)
+        abstain(opened, chance, wanted.abstain, result)
     if "prompt" in shown and not output.as_json:
         print_result(prompt.text)
 

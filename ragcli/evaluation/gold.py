@@ -75,7 +75,9 @@ def resolve(index: Index, questions: Sequence[Question], level: str) -> Resolved
                 each = list(_items(gold, places.of(gold), level))
             except Nowhere as error:
                 missing.append(Missing(question.id, question.line, gold.written, str(error)))
-                each = [Item(gold.written, gold.path, *_part(gold), gold.grade, missing=True)]
+                whole = level == "document"
+                part = (None, None, None) if whole else _part(gold)
+                each = [Item(gold.written, gold.path, *part, gold.grade, missing=True)]
             for item in each:
                 key = item.path, *_part(item), item.missing
                 known = found.setdefault(key, item)

@@ -8,7 +8,8 @@ from pathlib import Path
 from ragcli.errors import UsageError
 from ragcli.evaluation.lines import BadLine, name_of, read_lines
 
-_GRADE = re.compile(r"[+-]?[0-9]{1,9}")
+_GRADE = re.compile(r"([+-]?[0-9]{1,9})(?:\.0*)?")
+_NUMBER = re.compile(r"[+-]?[0-9.]+")
 _FORM = "a line is query-id<TAB>corpus-id<TAB>score, or TREC's: query 0 document grade"
 
 
@@ -32,11 +33,12 @@ def read_qrels(file: Path) -> dict[str, dict[str, int]]:
             raise BadLine(f"has {len(fields)} columns, not three or four")
         query, document, grade = fields[0].strip(), fields[-2].strip(), fields[-1].strip()
         if not _GRADE.fullmatch(grade):
-            if first:
+            if first and not _NUMBER.fullmatch(grade):
                 return
             raise BadLine(f"has a grade that is no whole number: {grade}")
         judged = graded.setdefault(query, {})
-        if judged.setdefault(document, int(grade)) != int(grade):
+        whole = int(grade.partition(".")[0])
+        if judged.setdefault(document, whole) != whole:
             raise BadLine(f"grades {document} for {query} again, and not as before")
 
     read_lines(file, judge, _FORM)

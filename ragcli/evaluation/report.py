@@ -57,6 +57,8 @@ def parse_gate(text: str) -> Gate:
     match = _GATE.fullmatch(text)
     if match is None:
         raise ValueError(f"{text} is not FIGURE=VALUE, such as recall@5=.8")
+    if float(match[2]) > 1:
+        raise ValueError(f"{text} asks for more than 1, which no figure reaches")
     return Gate(match[1], float(match[2]))
 
 
@@ -67,8 +69,8 @@ def failed(gates: Sequence[Gate], run: Run) -> list[str]:
         figure = run.figures.get(gate.figure)
         if figure is None:
             raise UsageError(
-                f"there is no figure {gate.figure} here",
-                f"one of {', '.join(run.figures) or 'none: no question has an answer'}",
+                f"no question has the figure {gate.figure} of --fail-under",
+                f"these have: {', '.join(run.figures) or 'none, for no question has an answer'}",
             )
         if figure.mean < gate.least:
             told.append(f"{gate.figure} is {figure.mean:.4f}, below {gate.least:g}")

@@ -160,7 +160,7 @@ def ask(
     At the level of documents a document ranks by its best passage, and k counts documents. `looked`
     is given each result while it is at hand. Raises as a search does.
     """
-    if level == "document" and way.max_per_file is None:
+    if level == "document":
         way = replace(way, max_per_file=1)
     began = time.perf_counter()
     outcomes, words = [], 0
@@ -240,11 +240,13 @@ def _measured(
     if level != "answer" and items and all(item.span for item in items):
         for k in ks:
             recall, precision, iou = metrics.characters(hits, items, k)
-            found[f"characters_recall@{k}"] = recall
-            found[f"characters_precision@{k}"] = precision
-            found[f"characters_iou@{k}"] = iou
+            for name, value in zip(CHARACTERS, (recall, precision, iou), strict=True):
+                found[f"{name}@{k}"] = value
     return found
 
+
+CHARACTERS = ("characters_recall", "characters_precision", "characters_iou")
+"""Figures of gold in characters."""
 
 MEASURES = {
     "recall": metrics.recall,

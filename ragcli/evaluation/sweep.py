@@ -17,7 +17,7 @@ from ragcli.errors import IndexUnavailable, ModelUnavailable, RagcliError, Usage
 from ragcli.evaluation.gold import resolve
 from ragcli.evaluation.pace import Pace
 from ragcli.evaluation.questions import Question
-from ragcli.evaluation.run import MEASURES, Figure, Items, Run, Way, ask
+from ragcli.evaluation.run import CHARACTERS, MEASURES, Figure, Items, Run, Way, ask
 from ragcli.evaluation.statistics import Difference, difference
 from ragcli.evaluation.temporary import MadeIndex, TemporaryIndexes
 from ragcli.evaluation.variants import Variant, parse_sweep
@@ -29,7 +29,6 @@ from ragcli.store.index import Index
 __all__ = ["FailedVariant", "SweepReport", "SweepRow", "Variant", "apply", "parse_sweep", "sweep"]
 
 _PRIMARY_K = 5
-_CHARACTERS = ("characters_recall", "characters_precision", "characters_iou")
 
 Told = Callable[[int, int, str, str, "float | None"], None]
 """(variants done, of how many, label of the one at hand, stage, seconds left if that is known)."""
@@ -195,7 +194,15 @@ class _Sweep:
             self._pace.end()
 
     def _ask(self, index: Index, made: MadeIndex, group: Sequence[Variant]) -> None:
-        items, missing = self._asking.gold(index, group[0].label)
+        try:
+            items, missing = self._asking.gold(index, group[0].label)
+        except UsageError as error:
+            if not self.measured:
+                raise
+            # The rows done stay: the sources changed under the sweep.
+            self.failed += [(variant, error) for variant in group]
+            self._pace.drop("ask", len(group))
+            return
         retriever = Retriever(index)
         for variant in group:
             self._pace.begin("ask")
@@ -266,7 +273,7 @@ def _measure(measure: str | None, ks: Sequence[int]) -> str:
     """The figure that the best is chosen by. Raises UsageError for one that there is not."""
     if measure is None:
         return f"recall@{max((k for k in ks if k <= _PRIMARY_K), default=min(ks))}"
-    names = [f"{name}@{k}" for name in (*MEASURES, *_CHARACTERS) for k in ks]
+    names = [f"{name}@{k}" for name in (*MEASURES, *CHARACTERS) for k in ks]
     if measure not in names:
         raise UsageError(f"there is no figure {measure} here", f"one of {', '.join(names)}")
     return measure

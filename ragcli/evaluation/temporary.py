@@ -135,7 +135,12 @@ def _digests(index: Index) -> dict[str, bytes | None]:
 
 def _elsewhere(root: Path) -> str:
     """The folder for temporary files. Raises UsageError where it lies in the sources."""
-    folder = tempfile.gettempdir()
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise UsageError(
+            "no folder for temporary files can be written", "TMPDIR=/elsewhere ragcli eval …"
+        ) from error
     if Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root)):
         raise UsageError(
             f"the folder for temporary files, {folder}, lies in {root}, which is indexed",

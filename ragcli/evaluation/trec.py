@@ -6,10 +6,13 @@ A hit that holds several items not held before it stands there once for each.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from urllib.parse import quote
 
 from ragcli.errors import UsageError
 from ragcli.evaluation.run import Items, Outcome, Run
+from ragcli.store.writing import write_whole
 
 _TAG = "ragcli"
 
@@ -36,7 +39,8 @@ def write(run: Run, items: Items, folder: Path) -> tuple[Path, Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, lines in zip(paths, (run_lines, judged), strict=True):
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            content = "".join(f"{line}\n" for line in lines)
+            write_whole(path, content.encode("utf-8", "replace"))
     except OSError as error:
         raise UsageError(
             f"{folder} cannot be written: {error.strerror}", "name another folder"
@@ -57,5 +61,5 @@ def _listed(outcome: Outcome, names: list[str]) -> list[str]:
 
 
 def _word(text: str) -> str:
-    """TREC's columns are cut at white space."""
-    return "_".join(text.split()) or "_"
+    """TREC's columns are cut at white space: it is written as a URL has it, and so is `%`."""
+    return re.sub(r"[\s%]", lambda found: quote(found[0]), text) or "%"

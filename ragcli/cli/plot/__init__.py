@@ -7,11 +7,11 @@ and import their libraries when they do.
 from __future__ import annotations
 
 import importlib
-import os
 from pathlib import Path
 
 from ragcli.cli.plot.figures import Figure, Page, Series, inspection
 from ragcli.errors import ModelUnavailable, UsageError
+from ragcli.store.writing import write_whole
 
 __all__ = ["Figure", "Page", "Series", "inspection", "require", "write"]
 
@@ -53,14 +53,4 @@ def write(path: Path, page: Page) -> None:
         from ragcli.cli.plot.image import write as draw_image
 
         content = draw_image(page, path.suffix.lower()[1:])
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            part.write_bytes(content)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be written: {error.strerror}", "name another file"
-        ) from error
+    write_whole(path, content)

@@ -9,13 +9,17 @@ from ragcli.cli.reports.refusal import calibration, refusal
 from ragcli.cli.reports.tables import aligned, cell, glimpse
 from ragcli.evaluation.compare import Comparison
 from ragcli.evaluation.report import EvalReport
-from ragcli.evaluation.run import MEASURES, Figure, Run
+from ragcli.evaluation.run import CHARACTERS, MEASURES, Figure, Run
 from ragcli.evaluation.statistics import Difference
 from ragcli.inspection.misses import Miss
 
-_CHARACTERS = ("characters_recall", "characters_precision", "characters_iou")
 _LISTED = 5
 """So many questions won or lost, or missed for one cause, are named; JSON has them all."""
+
+SYNTHETIC = (
+    "synthetic questions compare chunk sizes well; figures run high, and dense and hybrid "
+    "retrieval are understated"
+)
 
 _SAID = {
     "document": "documents (k counts documents, each by its best passage)",
@@ -60,10 +64,7 @@ def _head(report: EvalReport) -> list[str]:
         f"{run.milliseconds_95:.1f} ms (95 %); the hits of one have {run.words:,.0f} words",
     ]  # fmt: skip
     if report.synthetic:
-        lines.append(
-            "synthetic questions compare chunk sizes well; figures run high, and dense and hybrid "
-            "retrieval are understated"
-        )
+        lines.append(SYNTHETIC)
     if report.missing:
         lines.append(
             f"{counted(len(report.missing), 'target')} not in the index, counted as missed"
@@ -77,16 +78,22 @@ def figure(of: Figure | None) -> str:
 
 
 def _figures(run: Run) -> list[str]:
-    names = [*MEASURES, *(n for n in _CHARACTERS if f"{n}@{run.ks[0]}" in run.figures)]
+    asked = next(iter(run.figures.values())).questions
+    names = [*MEASURES, *(n for n in CHARACTERS if f"{n}@{run.ks[0]}" in run.figures)]
     rows = [
-        (name.replace("_", " "), *(figure(run.figures.get(f"{name}@{k}")) for k in run.ks))
+        (_named_figure(name, run, asked), *(figure(run.figures.get(f"{name}@{k}")) for k in run.ks))
         for name in names
     ]
-    asked = next(iter(run.figures.values())).questions
     return [
         f"means over {counted(asked, 'question')} with 95 % bootstrap intervals",
         *aligned(["", *(f"@{k}" for k in run.ks)], rows, left=(0,), ragged=False),
     ]
+
+
+def _named_figure(name: str, run: Run, asked: int) -> str:
+    """With the number of questions where not all have it."""
+    of = run.figures[f"{name}@{run.ks[0]}"].questions
+    return name.replace("_", " ") + (f" ({of:,} questions)" if of != asked else "")
 
 
 def _kinds(run: Run) -> list[str]:
@@ -133,7 +140,8 @@ def _comparisons(report: EvalReport) -> list[str]:
         if "@" in each.figure and each.figure.split("@")[0] in ("recall", "mrr", "ndcg")
     ]
     told = [
-        f"compared with {cell(report.baseline)}, question by question",
+        f"compared with {cell(report.baseline)}, question by question, over "
+        f"{counted(report.comparisons[0].questions, 'question')}",
         *aligned(
             ["", "baseline", "now", "difference (95 %)", "p", "won", "lost"],
             rows,

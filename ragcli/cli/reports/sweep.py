@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ragcli.cli.output import counted
-from ragcli.cli.reports.evaluation import figure
+from ragcli.cli.reports.evaluation import SYNTHETIC, figure
 from ragcli.cli.reports.tables import aligned, cell
 from ragcli.evaluation.sweep import SweepReport
 
 
-def lines(report: SweepReport) -> list[str]:
+def lines(report: SweepReport, synthetic: int) -> list[str]:
     """The table, then the sentences."""
     most = max(report.ks)
     names = [*(f"recall@{k}" for k in report.ks), f"ndcg@{most}"]
@@ -40,11 +40,13 @@ def lines(report: SweepReport) -> list[str]:
             told.append(f"not to be told from it: {'; '.join(map(cell, report.alike))}")
         elif len(report.rows) > 1:
             told.append("the others here are surely worse")
+    if synthetic:
+        told.append(f"{counted(synthetic, 'question')} SYNTHETIC: {SYNTHETIC}")
     told += [f"failed: {cell(each.label)}: {cell(each.message)}" for each in report.failed]
     if any(row.missing for row in report.rows):
         told.append("targets that a variant does not have were counted as missed")
     if report.changed:
-        told.append(f"{counted(report.changed, 'file')} differ from what the index has: "
+        told.append(f"{counted(report.changed, 'file')} not as the index has them: "
                     "variants read them as they are now")  # fmt: skip
     if report.interrupted:
         told.append("interrupted: the rows above are done, the others were not tried")
