@@ -203,14 +203,18 @@ class SearchResult:
 class Prompt:
     """The exact text for the generator, and which hits made it in.
 
-    `included` are the ranks of the passages in the text, `dropped` those that the budget left
-    out; `tokens` is the estimate that the budget was held against.
+    `included` are the ranks of the passages in the text, in its order, `dropped` those that the
+    budget left out, `neutralised` those in which something that plays the prompt's structure was
+    broken by a blank; `tokens` is the number that the budget was held against, `counted_by` says
+    who counted: the `generator`, or an `estimate`.
     """
 
     text: str
     included: tuple[int, ...]
     dropped: tuple[int, ...]
     tokens: int
+    counted_by: str = "estimate"
+    neutralised: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

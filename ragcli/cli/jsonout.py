@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from ragcli.records import Hit, IndexReport, Leg, Prompt, SearchResult
 
 if TYPE_CHECKING:
+    from ragcli.cli.answering import Answered
+    from ragcli.cli.mixing import Mixed
     from ragcli.evaluation.report import EvalReport
     from ragcli.evaluation.sweep import SweepReport
     from ragcli.inspection.misses import Miss
@@ -27,13 +29,15 @@ def answer(
     result: SearchResult,
     prompt: Prompt,
     answerable: float | None,
+    answered: Answered | None,
     *,
     explain: bool,
     identity: Mapping[str, object],
 ) -> dict[str, object]:
     """`ragcli.query/1`. `identity` is what a batch adds: the question's id.
 
-    `answerable` is P(answerable) where the index was calibrated, else None.
+    `answerable` is P(answerable) where the index was calibrated, else None. `check` is what was
+    found of the answer; its `measure` says by what.
 
     `dropped` are the ranks that the budget left out of the prompt.
     """
@@ -45,8 +49,9 @@ def answer(
         "prompt": prompt.text,
         "dropped": prompt.dropped,
         "answerable": answerable,
-        "answer": None,
-        "citations": [],
+        "answer": None if answered is None else answered.text,
+        "citations": [] if answered is None else [asdict(c) for c in answered.check.citations],
+        "check": None if answered is None else _check(answered),
         "index": {
             "chunks": result.chunks,
             "embedded": result.embedded,
@@ -55,6 +60,26 @@ def answer(
         },
         "timings_ms": result.timings_ms,
     }
+
+
+def mixture(
+    result: SearchResult, mixed: Mixed, generator: str, *, explain: bool
+) -> dict[str, object]:
+    """`ragcli.query/1` of an answer of the mixture, or of an answer that it scored."""
+    return {
+        "schema": "ragcli.query/1",
+        "question": result.question,
+        "hits": [_hit(hit, explain=explain) for hit in result.hits],
+        "answer": mixed.answers[0].text,
+        "mixture": {"generator": generator, **asdict(mixed)},
+        "timings_ms": result.timings_ms,
+    }
+
+
+def _check(answered: Answered) -> dict[str, object]:
+    found = asdict(answered.check)
+    del found["citations"]
+    return {"generator": answered.generator, "usage": asdict(answered.usage), **found}
 
 
 def inspection(view: str, report: object) -> dict[str, object]:

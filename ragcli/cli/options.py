@@ -185,6 +185,17 @@ def share(text: str) -> float:
     return value
 
 
+def positive(text: str | float) -> float:
+    """Reads a finite number above 0; typer has its defaults read too."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise typer.BadParameter(f"{text} is not a number above 0")
+    return value
+
+
 def size_in_bytes(text: str) -> int:
     """Reads `500k`, `64M`, `2G` or `1000000` as bytes; the units are powers of 1,024."""
     match = _SIZE.fullmatch(text.strip())

@@ -50,6 +50,11 @@ class Output:
         if not self.quiet:
             print_message(line)
 
+    def tell(self, line: str) -> None:
+        """One line of a table on stderr, unless `--quiet`."""
+        if not self.quiet:
+            _tell(f"{line}\n")
+
     def remark(self, line: str) -> None:
         """One line on stderr under `--verbose`."""
         if self.verbose:

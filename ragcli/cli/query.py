@@ -4,6 +4,7 @@ The prompt is the result and goes to stdout; the table is for people and goes to
 it is all that was asked for. Searching is `ragcli.retrieval`'s, the prompt `ragcli.generation`'s.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ from ragcli.generation.visible import visible
 from ragcli.records import Prompt, SearchRequest, SearchResult
 
 if TYPE_CHECKING:
+    from ragcli.cli.mixing import Mixture
+    from ragcli.generation.generators import Generator
     from ragcli.store.index import Index
 
 Search = Callable[[SearchRequest], SearchResult]
@@ -41,6 +44,8 @@ On a terminal: a table of scores and places, then the prompt. Into a pipe or a
 file: only the prompt, so that `ragcli query "…" | GENERATOR` works."""
 
 _output = partial(typer.Option, rich_help_panel="Output")
+
+_mixture = partial(typer.Option, rich_help_panel="Mixture [-G hf: and gguf:]")
 
 app = options.command_app()
 
@@ -54,11 +59,17 @@ class Wanted:
     template: str | None
     explain: bool
     abstain: float | None
+    order: str
+    mixture: "Mixture | None" = None
+    generator: "Generator | None" = None
 
     def of(self, question: str, search: Search) -> tuple[SearchResult, Prompt]:
-        """The hits of `question` and their prompt."""
+        """The hits of `question` and their prompt, counted in the generator's tokens if it can."""
         result = search(replace(self.request, question=question))
-        prompt = assemble(question, result.hits, budget=self.budget, template=self.template)
+        prompt = assemble(
+            question, result.hits, budget=self.budget, template=self.template, order=self.order,
+            count=self.generator.count if self.generator and self.budget else None,
+        )  # fmt: skip
         return result, prompt
 
 
@@ -88,6 +99,59 @@ class Query(Retrieval):
             help="exit 1 where P(answerable) is below; needs ragcli eval --calibrate",
         ),
     ] = None
+    generate: Annotated[
+        str | None,
+        _output(
+            "-G",
+            "--generate",
+            metavar="SPEC",
+            help="answer by cmd:COMMAND, ollama:MODEL, openai:URL#MODEL, hf:NAME or gguf:FILE;"
+            " none: not, whatever RAGCLI_GENERATOR says",
+        ),
+    ] = None
+    decode: Annotated[
+        str,
+        _mixture(
+            parser=options.one_of("concat", "rag-token", "rag-sequence", "fid"),
+            metavar="NAME",
+            show_default=False,
+            help="all passages in one prompt, or the mixture over one prompt a passage:"
+            " rag-token, rag-sequence; fid fuses them in the decoder [concat]",
+        ),
+    ] = "concat"
+    decoding: Annotated[
+        str,
+        _mixture(
+            parser=options.one_of("thorough", "fast"), metavar="NAME", show_default=False,
+            help="of rag-sequence: every candidate under every passage, or fast [thorough]",
+        ),
+    ] = "thorough"  # fmt: skip
+    beams: Annotated[
+        int,
+        _mixture(
+            parser=options.whole_number(1), metavar="N", show_default=False,
+            help="of the search; 1 is greedy [1]",
+        ),
+    ] = 1  # fmt: skip
+    temperature: Annotated[
+        float,
+        _mixture(
+            parser=options.positive, metavar="T", show_default=False,
+            help="p(z|x) is the softmax of score / T [1]",
+        ),
+    ] = 1.0  # fmt: skip
+    score_answer: Annotated[
+        str | None, _mixture(metavar="TEXT", help="what both mixtures say of this answer")
+    ] = None
+    order: Annotated[
+        str,
+        _output(
+            parser=options.one_of("best", "ends"),
+            metavar="NAME",
+            show_default=False,
+            help="of the passages: best first, or the best at both ends [best]",
+        ),
+    ] = "best"
     template: Annotated[
         Path | None,
         _output(
@@ -114,12 +178,44 @@ class Query(Retrieval):
         words = self.words or []
         asked = None if self.batch is None else _batch(self.batch, words, self.output)
         question = _question(words) if asked is None else ""
-        with _searching(self.k, self.index) as (search, opened):
+        # As the user has it: what a search sets for itself is not for the generator's program.
+        environment = dict(os.environ)
+        with (
+            self._generating(environment) as generator,
+            _searching(self.k, self.index) as (search, opened),
+        ):
+            wanted = replace(wanted, generator=generator, mixture=self._mixing(generator))
             if asked is None:
                 shown = self.show or _shown(explain=self.explain)
                 _answer(question, wanted, search, opened, self.output, shown)
             else:
                 _answer_all(asked, wanted, search, opened)
+
+    def _mixing(self, generator: "Generator | None") -> "Mixture | None":
+        """What is asked of the mixture. Raises UsageError for what needs a generator."""
+        if self.decode == "concat" and self.score_answer is None:
+            return None
+        asked = "--score-answer" if self.score_answer is not None else f"--decode {self.decode}"
+        if generator is None or self.batch is not None or self.k == 0:
+            raise UsageError(
+                f"{asked} is for one question over passages, with a generator",
+                "-G hf:NAME_OR_FOLDER or -G gguf:FILE, without --batch",
+            )
+        from ragcli.cli.mixing import Mixture
+
+        return Mixture(self.decode, self.decoding, self.beams, self.temperature, self.score_answer)
+
+    @contextmanager
+    def _generating(self, environment: dict[str, str]) -> Iterator["Generator | None"]:
+        from ragcli.generation.settings import generator_spec
+
+        if generator_spec(self.generate, environment) in (None, "none"):
+            yield None  # and nothing of generation is loaded
+            return
+        from ragcli.cli.answering import generating
+
+        with generating(self.generate, environment) as generator:
+            yield generator
 
     def _wanted(self) -> Wanted:
         return Wanted(
@@ -128,6 +224,7 @@ class Query(Retrieval):
             template=None if self.template is None else read_text(self.template),
             explain=self.explain,
             abstain=self.abstain,
+            order=self.order,
         )
 
 
@@ -183,8 +280,16 @@ def _answer_all(
     for identity, question in asked:
         result, prompt = wanted.of(question, search)
         chance = _chance(opened, result, wanted)
+        answered = None
+        if wanted.generator is not None and (result.hits or opened is None):
+            from ragcli.cli.answering import generate
+
+            root = None if opened is None else opened.root
+            answered = generate(wanted.generator, prompt, result.hits, root, show=False)
         print_json(
-            answer(result, prompt, chance, explain=wanted.explain, identity={"id": identity})
+            answer(
+                result, prompt, chance, answered, explain=wanted.explain, identity={"id": identity}
+            )
         )
 
 
@@ -208,22 +313,65 @@ def _answer(
     """Print what is asked for. Raises NegativeResult where nothing was found, or not enough."""
     result, prompt = wanted.of(question, search)
     chance = _chance(opened, result, wanted)
+    generator = wanted.generator
+    if not output.as_json:
+        if "table" in shown and opened is not None and result.hits:
+            alone = "prompt" not in shown and generator is None
+            _print_table(result, opened, wanted, output, chance, alone=alone)
+        _warn(result, prompt, wanted, output)
+    found = opened is None or bool(result.hits)
+    refused = None
+    try:
+        if not found:
+            raise _nothing_found(replace(wanted.request, question=question), result, search)
+        if wanted.abstain is not None and opened is not None:
+            from ragcli.cli.calibrated import abstain
+
+            abstain(opened, chance, wanted.abstain, result)
+    except NegativeResult as error:
+        refused = error
+    answered = None
+    if generator is not None and refused is None and wanted.mixture is not None:
+        _mix(question, wanted, wanted.mixture, result, output)
+        return
+    if generator is not None and refused is None:
+        from ragcli.cli.answering import generate
+
+        root = None if opened is None else opened.root
+        answered = generate(generator, prompt, result.hits, root, show=not output.as_json)
     if output.as_json:
         from ragcli.cli.jsonout import answer
 
-        print_json(answer(result, prompt, chance, explain=wanted.explain, identity={}))
-    else:
-        if "table" in shown and opened is not None and result.hits:
-            _print_table(result, opened, wanted, output, chance, alone="prompt" not in shown)
-        _warn(result, prompt, wanted, output)
-    if opened is not None and not result.hits:
-        raise _nothing_found(replace(wanted.request, question=question), result, search)
-    if wanted.abstain is not None and opened is not None:
-        from ragcli.cli.calibrated import abstain
+        print_json(answer(result, prompt, chance, answered, explain=wanted.explain, identity={}))
+    if refused is not None:
+        raise refused
+    if answered is not None:
+        from ragcli.cli.answering import judge, tell
 
-        abstain(opened, chance, wanted.abstain, result)
-    if "prompt" in shown and not output.as_json:
+        if not output.as_json:
+            tell(answered, result.hits, output)
+        judge(answered)
+    elif "prompt" in shown and not output.as_json:
         print_result(prompt.text)
+
+
+def _mix(
+    question: str, wanted: Wanted, mixture: "Mixture", result: SearchResult, output: Output
+) -> None:
+    """The mixture's answer on stdout, where each word came from on stderr."""
+    from ragcli.cli.mixing import lines, mix
+
+    assert wanted.generator is not None
+    mixed = mix(wanted.generator, mixture, question, result.hits, wanted.template)
+    if output.as_json:
+        from ragcli.cli.jsonout import mixture as as_json
+
+        print_json(as_json(result, mixed, wanted.generator.name, explain=wanted.explain))
+        return
+    if mixture.scored is None:
+        print_result(mixed.answers[0].text)
+    for line in lines(mixed, result.hits):
+        output.tell(line)
 
 
 def _print_table(
