@@ -22,6 +22,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+FEWEST = 10
+"""Questions of either class that `--calibrate` asks for."""
+
 
 def ragcli(index: Path, *arguments: str) -> str:
     done = subprocess.run(
@@ -44,15 +47,18 @@ def auroc(values: Sequence[float], labels: Sequence[bool]) -> float:
     return won / (len(yes) * len(no))
 
 
-def halves(questions: Sequence[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
-    """Two halves with as many of each class."""
-    parts: tuple[list[Any], list[Any]] = ([], [])
+def halves(questions: Sequence[dict[str, Any]], which: int) -> tuple[list[Any], list[Any]]:
+    """(to fit on, the rest): a half of each class, or the ten that a fit needs at the least."""
+    seen: list[Any] = []
+    unseen: list[Any] = []
     for label in (True, False):
         of = [q for q in questions if q.get("answerable", True) == label]
         random.Random(7).shuffle(of)
-        for number, question in enumerate(of):
-            parts[number % 2].append(question)
-    return parts
+        of = of[::-1] if which else of
+        cut = max(FEWEST, len(of) // 2)
+        seen += of[:cut]
+        unseen += of[cut:]
+    return seen, unseen
 
 
 def tried(index: Path, work: Path, seen: Sequence[Any], unseen: Sequence[Any]) -> str:
@@ -74,9 +80,9 @@ def tried(index: Path, work: Path, seen: Sequence[Any], unseen: Sequence[Any]) -
 
 
 def show(name: str, index: Path, work: Path, questions: Sequence[dict[str, Any]]) -> None:
-    first, second = halves(questions)
-    for seen, unseen, which in ((first, second, "second"), (second, first, "first")):
-        print(f"| {name}, {which} half | {tried(index, work, seen, unseen)} |", flush=True)
+    for which, half in enumerate(("first", "second")):
+        seen, unseen = halves(questions, which)
+        print(f"| {name}, but the {half} half | {tried(index, work, seen, unseen)} |", flush=True)
 
 
 def chroma(folder: Path, work: Path) -> None:
