@@ -128,6 +128,21 @@ def test_the_closed_book(work: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "none\n")
 
 
+def test_the_closed_book_beside_the_open_one(work: Path) -> None:
+    code = "import sys; print('Twelve.' if 'Context: (none)' in sys.stdin.read() else 'Four [1].')"
+    done = query(work, QUESTION, "-G", program(code), "--compare-closed-book")
+    assert (done.returncode, done.stdout) == (
+        0, "Four [1].\n\nwithout the passages:\nTwelve.\n"
+    )  # fmt: skip
+    assert "without the passages the answer is another one" in done.stderr
+    found = json.loads(
+        query(work, QUESTION, "-G", program(code), "--compare-closed-book", "--json").stdout
+    )
+    assert found["closed_book"] == {"answer": "Twelve.\n", "changed": True}
+    alike = query(work, QUESTION, "-G", says("Four [1]."), "--compare-closed-book", "--json")
+    assert not json.loads(alike.stdout)["closed_book"]["changed"]
+
+
 def test_a_batch(work: Path) -> None:
     (work / "b.jsonl").write_text(
         '{"id": 1, "question": "workers"}\n{"id": 2, "question": "zzz"}\n'
@@ -147,6 +162,7 @@ def test_a_batch(work: Path) -> None:
         (["-G", says("x"), "--decode", "rag-token"], 2, "needs a model in this process"),
         (["-G", says("x"), "--score-answer", "four"], 2, "--score-answer needs a model"),
         (["--temperature", "0"], 2, "--temperature"),
+        (["--compare-closed-book"], 2, "with a generator"),
         (["-G", "gguf:nowhere.gguf"], 6, "gguf"),
     ],
 )

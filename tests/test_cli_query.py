@@ -56,7 +56,7 @@ def test_json_has_the_fields_that_others_build_on(ask, folder: Path) -> None:
     result = json.loads(out)
     assert list(result) == [
         "schema", "question", "hits", "prompt", "dropped", "answerable", "answer", "citations",
-        "check", "index", "timings_ms",
+        "check", "closed_book", "index", "timings_ms",
     ]  # fmt: skip
     assert result["schema"] == "ragcli.query/1"
     assert result["index"] == {"chunks": 9, "embedded": 9, "embedded_now": 0, "problems": 0}

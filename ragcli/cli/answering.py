@@ -6,6 +6,7 @@ Owns the order of things on the screen. Generators are `ragcli.generation`'s, as
 from __future__ import annotations
 
 import collections.abc
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -98,6 +99,15 @@ def _text_of(root: Path | None, path: str) -> str | None:
         return (root / path.partition("#")[0]).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def same(first: str, second: str) -> bool:
+    """Whether two answers say the same but for case, marks and punctuation."""
+    return _folded(first) == _folded(second)
+
+
+def _folded(text: str) -> list[str]:
+    return re.findall(r"\w+", re.sub(r"\[[\d, -]+\]", " ", text).casefold())
 
 
 def tell(answered: Answered, hits: Sequence[Hit], output: Output) -> None:

@@ -30,6 +30,7 @@ def answer(
     prompt: Prompt,
     answerable: float | None,
     answered: Answered | None,
+    closed: Answered | None = None,
     *,
     explain: bool,
     identity: Mapping[str, object],
@@ -37,7 +38,7 @@ def answer(
     """`ragcli.query/1`. `identity` is what a batch adds: the question's id.
 
     `answerable` is P(answerable) where the index was calibrated, else None. `check` is what was
-    found of the answer; its `measure` says by what.
+    found of the answer; its `measure` says by what. `closed_book`: the answer without passages.
 
     `dropped` are the ranks that the budget left out of the prompt.
     """
@@ -52,6 +53,7 @@ def answer(
         "answer": None if answered is None else answered.text,
         "citations": [] if answered is None else [asdict(c) for c in answered.check.citations],
         "check": None if answered is None else _check(answered),
+        "closed_book": None if answered is None or closed is None else _closed(answered, closed),
         "index": {
             "chunks": result.chunks,
             "embedded": result.embedded,
@@ -74,6 +76,12 @@ def mixture(
         "mixture": {"generator": generator, **asdict(mixed)},
         "timings_ms": result.timings_ms,
     }
+
+
+def _closed(answered: Answered, closed: Answered) -> dict[str, object]:
+    from ragcli.cli.answering import same
+
+    return {"answer": closed.text, "changed": not same(answered.text, closed.text)}
 
 
 def _check(answered: Answered) -> dict[str, object]:
