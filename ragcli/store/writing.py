@@ -18,7 +18,7 @@ def write_whole(path: Path, content: bytes) -> None:
         place = Path(os.path.realpath(path))
         if place.exists() and not place.is_file():
             if place.is_dir():
-                raise UsageError(f"{path} is a folder", "name a file")
+                raise UsageError(f"{path} cannot be written: it is a folder", "name a file")
             place.write_bytes(content)
             return
         part = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
