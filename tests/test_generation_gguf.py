@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragcli.errors import ModelUnavailable, UsageError
-from ragcli.generation.generators import gguf, open_generator
+from ragcli.generation.generators import gguf, llama_sequences, open_generator
 from ragcli.generation.generators.gguf import GgufModel, open_gguf
 
 PROMPTS = ("Is it wet? Yes.", "Who leads?", "x")
@@ -29,6 +29,12 @@ PROMPTS = ("Is it wet? Yes.", "Who leads?", "x")
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_gguf.write_tiny(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """llama.cpp's threads wait in a spin: beside other tests they would wait for each other."""
+    monkeypatch.setattr(llama_sequences, "_processors", lambda: 1)
 
 
 @pytest.fixture
@@ -43,7 +49,10 @@ def model(tiny: Path) -> Iterator[GgufModel]:
 def oracle(tiny: Path) -> Iterator[Any]:
     """llama-cpp-python's own class: one sequence, every logit kept."""
     library = pytest.importorskip("llama_cpp", reason="needs llama-cpp-python, the extra llm")
-    opened = library.Llama(str(tiny), n_ctx=tiny_gguf.WINDOW, logits_all=True, verbose=False)
+    opened = library.Llama(
+        str(tiny), n_ctx=tiny_gguf.WINDOW, n_threads=1, n_threads_batch=1,
+        logits_all=True, verbose=False,
+    )  # fmt: skip
     yield opened
     opened.close()
 
@@ -157,7 +166,12 @@ def test_a_model_without_a_template_goes_on_with_the_text_for_a_line(
 
 
 def test_a_template_that_fails_is_one_line(model: GgufModel, tmp_path: Path) -> None:
-    for template in ("{{ raise_exception('no\\nno') }}", "{% if %}", "nothing of the prompt"):
+    for template in (
+        "{{ raise_exception('no\\nno') }}",
+        "{% if %}",
+        "{{ 1 / 0 }}",
+        "nothing of the prompt",
+    ):
         file = tiny_gguf.write_tiny(tmp_path / "bad.gguf", template=template)
         with pytest.raises(ModelUnavailable, match="chat template") as caught:
             open_gguf(str(file))

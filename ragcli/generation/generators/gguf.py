@@ -81,7 +81,9 @@ class GgufModel:
         self._lengths: tuple[int, ...] = ()
         self._usage = Usage()
         template = library.llama_model_chat_template(model, None)
-        self._template: str | None = None if template is None else template.decode()
+        self._template: str | None = (
+            None if template is None else template.decode("utf-8", "replace")
+        )
         self._before, self._after = self._frame()
 
     def count(self, text: str) -> int:
@@ -214,7 +216,6 @@ class GgufModel:
         )
 
     def _filled(self, template: str) -> str:
-        import jinja2
         from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
         try:
@@ -225,7 +226,7 @@ class GgufModel:
             )
             # A model that thinks aloud would have that taken for its answer.
             filled = formatter(messages=[{"role": "user", "content": _MARK}], enable_thinking=False)
-        except (jinja2.TemplateError, ValueError, TypeError) as error:
+        except Exception as error:  # a template is a program, with whatever errors it makes
             raise ModelUnavailable(
                 f"the chat template of {self.name} fails: {' '.join(str(error).split())}",
                 "name another file of this model",
@@ -274,7 +275,9 @@ class GgufModel:
         """How a template writes a special token; empty where the model has none."""
         if token < 0:
             return ""
-        return str(self._library.llama_vocab_get_text(self._vocab, token).decode())
+        return str(
+            self._library.llama_vocab_get_text(self._vocab, token).decode("utf-8", "replace")
+        )
 
 
 def _check_file(path: Path) -> None:
