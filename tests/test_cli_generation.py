@@ -51,6 +51,11 @@ def test_an_answer_with_its_sources(work: Path) -> None:
     assert "sentence" not in done.stderr
 
 
+def test_the_blank_that_models_begin_with_is_not_shown(work: Path) -> None:
+    code = "import sys; sys.stdin.read(); print('\\n  Four [1].')"
+    assert query(work, QUESTION, "-G", program(code)).stdout == "Four [1].\n"
+
+
 def test_the_prompt_is_what_the_program_reads(work: Path) -> None:
     prompt = query(work, QUESTION).stdout
     echoed = query(work, QUESTION, "-G", program("import sys; print(sys.stdin.read(), end='')"))

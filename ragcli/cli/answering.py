@@ -69,7 +69,10 @@ def generate(
     terminal = sys.stdout is not None and sys.stdout.isatty()
     try:
         with closing(_stream(generator, prompt.text)) as answer:
-            for piece in answer:
+            for read in answer:
+                piece = read if pieces else read.lstrip()  # models begin with a space
+                if not piece:
+                    continue
                 pieces.append(piece)
                 if show and sys.stdout is not None:
                     with writing():
