@@ -23,9 +23,9 @@ FLOORS = (
 """The house from the top; a room may use its own modules and every floor below its own."""
 
 HEAVY = {
-    "charset_normalizer", "docx", "faiss", "lxml", "markdown_it", "numpy",
-    "onnxruntime", "openpyxl", "pathspec", "pptx", "pydantic", "pypdf", "rich", "sqlite3",
-    "Stemmer", "tokenizers", "torch",
+    "charset_normalizer", "docx", "faiss", "jinja2", "llama_cpp", "lxml", "markdown_it",
+    "matplotlib", "numpy", "onnxruntime", "openpyxl", "pathspec", "plotly", "pptx", "pydantic",
+    "pypdf", "rich", "sqlite3", "Stemmer", "tokenizers", "torch", "transformers",
 }  # fmt: skip
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -135,6 +135,8 @@ def test_only_the_command_line_prints() -> None:
         pytest.param(["--version"], id="version"),
         pytest.param(["index", "--help"], id="index help"),
         pytest.param(["query", "--help"], id="query help"),
+        pytest.param(["inspect", "--help"], id="inspect help"),
+        pytest.param(["eval", "--help"], id="eval help"),
         pytest.param(["query", "q", "-k", "0"], id="closed book"),
     ],
 )
