@@ -41,7 +41,13 @@ _UNSPACED = (
     "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
 )
 _ANY_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 _LINE_END = re.compile(r"[\r\n]+")
+
+
+def count_words(text: str) -> int:
+    """Words as `words:N` counts them: each character of a script without spaces is one."""
+    return len(text.split()) if text.isascii() else len(_WORD.findall(text))
 
 
 @dataclass(frozen=True, slots=True)

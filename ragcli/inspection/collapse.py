@@ -55,7 +55,7 @@ def collapsed(index: Index, *, limit: int = 20) -> CollapseReport:
 
     Raises UsageError where there are no vectors; IndexUnavailable in its kinds.
     """
-    check_vectors(index, "collapsed vectors")
+    check_vectors(index, "collisions")
     near = duplicates(index, threshold=NEAR, limit=limit, across=False, same_text=False)
     stored = StoredVectors(index)
     vectors = count = 0

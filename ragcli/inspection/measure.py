@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
+from ragcli.corpus.chunking import count_words
 from ragcli.encoders import WordTokenizer, open_tokenizer
 from ragcli.errors import ModelUnavailable
 from ragcli.store.folder import ENCODER
 from ragcli.store.index import Index
-
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
-)
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 
 
 class Measure:
@@ -40,7 +34,7 @@ class Measure:
     @staticmethod
     def words(text: str) -> int:
         """Runs of characters without white space; in scripts without spaces each character."""
-        return len(text.split()) if text.isascii() else len(_WORD.findall(text))
+        return count_words(text)
 
     def tokens(self, text: str) -> int | None:
         """The encoder's own tokens; None where they are `missing`."""

@@ -6,9 +6,7 @@ together with what the catalogue says of the file.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from ragcli.inspection.ledger import Entry, entries
 from ragcli.inspection.measure import Measure
 from ragcli.inspection.representation import Term, Vector, terms_of, vectors_of
 from ragcli.inspection.targets import Target
+from ragcli.retrieval.retriever import is_stale
 from ragcli.store.contents import PlacedChunk, StoredFile, chunks_of, documents_of, placed
 from ragcli.store.index import Index
 
@@ -97,7 +96,7 @@ def show(index: Index, target: Target, *, vectors: bool = False) -> FileView:
         language=_only({document.language for document in documents}),
         size=file.size if file else None,
         read=file.read_ns / 1e9 if file and file.read_ns else None,
-        stale=_is_stale(index.root, file) if file else None,
+        stale=_stale(index, file),
         documents=len(documents),
         chunks_in_file=len(chunks_of(index, file.id)) if file else 0,
         why=target.why,
@@ -113,14 +112,10 @@ def _only(values: set[str | None]) -> str | None:
     return next(iter(values)) if len(values) == 1 else None
 
 
-def _is_stale(root: Path | None, file: StoredFile) -> bool | None:
-    if root is None or not file.mtime_ns:  # a file that could not be opened has no time
+def _stale(index: Index, file: StoredFile | None) -> bool | None:
+    if file is None or not file.mtime_ns:  # a file that could not be opened has no time
         return None
-    try:
-        now = os.stat(root / file.path)
-    except OSError:
-        return True
-    return (now.st_size, now.st_mtime_ns) != (file.size, file.mtime_ns)
+    return is_stale(index.root, file.path, file.size, file.mtime_ns)
 
 
 def _chunks(
