@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragcli.cli.calibrated import way_of
-from ragcli.cli.output import counted, print_json, print_result
+from ragcli.cli.output import print_json, print_result
 from ragcli.cli.progress import AskedDisplay
 from ragcli.cli.retrieval import searching
 from ragcli.errors import NegativeResult, UsageError
 from ragcli.evaluation import compare, trec
 from ragcli.evaluation.calibration import Calibration, features, fit
-from ragcli.evaluation.gold import Missing, resolve
+from ragcli.evaluation.gold import Missing, refuse_missing, resolve
 from ragcli.evaluation.questions import Question, Questions
 from ragcli.evaluation.relevance import level_of
 from ragcli.evaluation.report import EvalReport, Gate, failed, parse_gate, refused, worst
@@ -143,15 +143,8 @@ def _gold(
 ) -> tuple[Items, tuple[Missing, ...]]:
     """The relevant items. Raises UsageError where some are not in the index."""
     resolved = resolve(index, questions, level)
-    if resolved.missing and not command.allow_missing:
-        first = resolved.missing[:3]
-        listed = "; ".join(f"line {m.line}: {m.target}: {m.reason}" for m in first)
-        more = len(resolved.missing) - len(first)
-        raise UsageError(
-            f"{counted(len(resolved.missing), 'target')} not in the index: {listed}"
-            + (f"; and {more:,} more" if more else ""),
-            "mend the file or run ragcli index; --allow-missing counts them as missed",
-        )
+    if not command.allow_missing:
+        refuse_missing(resolved.missing)
     return resolved.items, resolved.missing
 
 

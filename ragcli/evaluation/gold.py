@@ -54,6 +54,23 @@ class Resolved:
     missing: tuple[Missing, ...]
 
 
+TOLD = 3
+"""So many missing targets are told one by one."""
+
+
+def refuse_missing(missing: Sequence[Missing], where: str = "the index") -> None:
+    """Raises UsageError that tells the first of `missing`, where there are any."""
+    if not missing:
+        return
+    listed = "; ".join(f"line {m.line}: {m.target}: {m.reason}" for m in missing[:TOLD])
+    more = f"; and {len(missing) - TOLD:,} more" if len(missing) > TOLD else ""
+    noun = "target" if len(missing) == 1 else "targets"
+    raise UsageError(
+        f"{len(missing):,} {noun} not in {where}: {listed}{more}",
+        "mend the file or run ragcli index; --allow-missing counts them as missed",
+    )
+
+
 def resolve(index: Index, questions: Sequence[Question], level: str) -> Resolved:
     """What is relevant to each of `questions` at `level`, each item once.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ragcli.errors import IndexUnavailable, ModelUnavailable, RagcliError, UsageError
-from ragcli.evaluation.gold import resolve
+from ragcli.evaluation.gold import refuse_missing, resolve
 from ragcli.evaluation.pace import Pace
 from ragcli.evaluation.questions import Question
 from ragcli.evaluation.run import CHARACTERS, MEASURES, Figure, Items, Run, Way, ask
@@ -236,13 +236,8 @@ class _Asking:
         UsageError for any other that is not there.
         """
         resolved = resolve(index, self.questions, self.level)
-        if resolved.missing and not (self.allow_missing or self.level == "answer"):
-            first = resolved.missing[0]
-            raise UsageError(
-                f"{len(resolved.missing)} gold targets are not in the index with {label}; first "
-                f"line {first.line}: {first.target}: {first.reason}",
-                "mend the questions; --allow-missing counts them as missed",
-            )
+        if not (self.allow_missing or self.level == "answer"):
+            refuse_missing(resolved.missing, f"the index with {label}")
         return resolved.items, len(resolved.missing)
 
     def run(
