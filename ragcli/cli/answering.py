@@ -25,9 +25,6 @@ from ragcli.records import Hit, Prompt
 if TYPE_CHECKING:
     from ragcli.generation.generators import Generator
 
-NONE = "none"
-"""`-G none`: no generator, whatever the environment names."""
-
 
 @dataclass(frozen=True, slots=True)
 class Answered:
@@ -40,17 +37,11 @@ class Answered:
 
 
 @contextmanager
-def generating(option: str | None, environment: Mapping[str, str]) -> Iterator[Generator | None]:
-    """The generator that is named by the option, the environment or the user's own settings.
+def generating(spec: str, environment: Mapping[str, str]) -> Iterator[Generator]:
+    """The generator of `spec`, closed afterwards; a program is started with `environment`.
 
-    `environment` is what a program is started with. Raises UsageError and ModelUnavailable.
+    Raises UsageError and ModelUnavailable.
     """
-    from ragcli.generation.settings import generator_spec
-
-    spec = generator_spec(option, environment)
-    if spec is None or spec == NONE:
-        yield None
-        return
     generator = open_generator(spec, environment)
     try:
         yield generator

@@ -39,6 +39,9 @@ _output = partial(typer.Option, rich_help_panel="Output")
 
 _mixture = partial(typer.Option, rich_help_panel="Mixture [-G hf: and gguf:]")
 
+NO_GENERATOR = "none"
+"""`-G none`: not, whatever the environment names."""
+
 app = options.command_app()
 
 
@@ -198,12 +201,13 @@ class Query(Retrieval):
     def _generating(self, environment: dict[str, str]) -> Iterator["Generator | None"]:
         from ragcli.generation.settings import generator_spec
 
-        if generator_spec(self.generate, environment) in (None, "none"):
+        spec = generator_spec(self.generate, environment)
+        if spec is None or spec == NO_GENERATOR:
             yield None  # and nothing of generation is loaded
             return
         from ragcli.cli.answering import generating
 
-        with generating(self.generate, environment) as generator:
+        with generating(spec, environment) as generator:
             yield generator
 
     def _wanted(self) -> Wanted:
