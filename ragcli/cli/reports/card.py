@@ -8,6 +8,9 @@ from ragcli.cli.reports.tables import aligned, cell, file_size, histogram
 from ragcli.inspection.card import Card, Pending
 from ragcli.inspection.spread import Bin, Spread
 
+REASONS = 4
+"""So many reasons why files are left out are told, the commonest: the ledger has them all."""
+
 
 def lines(card: Card) -> list[str]:
     """The facts, then what there is of each kind, then how long the passages are."""
@@ -61,7 +64,10 @@ def _files(card: Card) -> str:
     parts = []
     for state, number in card.files.items():
         reasons = [row for row in card.states if row.state == state and row.reason]
-        why = ", ".join(f"{cell(row.reason)} {row.files:,}" for row in reasons)
+        told = [f"{cell(row.reason)} {row.files:,}" for row in reasons[:REASONS]]
+        if len(reasons) > REASONS:
+            told.append(f"for {len(reasons) - REASONS:,} other reasons more")
+        why = ", ".join(told)
         if number or state == "indexed":
             parts.append(f"{number:,} {state}" + (f" ({why})" if why else ""))
     return ", ".join(parts)

@@ -6,6 +6,9 @@ from ragcli.cli.output import counted
 from ragcli.cli.reports.tables import aligned
 from ragcli.inspection.collisions import CollisionReport, SharedBucket
 
+TOKENS = 12
+"""So many tokens of a bucket are shown: JSON has them all."""
+
 
 def lines(report: CollisionReport) -> list[str]:
     """The report as plain lines."""
@@ -42,12 +45,12 @@ def lines(report: CollisionReport) -> list[str]:
 
 
 def _tokens(bucket: SharedBucket) -> str:
-    return ", ".join(
-        f"{token} ({frequency:,}, {idf:.2f})"
-        for token, frequency, idf in zip(
-            bucket.tokens, bucket.frequencies, bucket.idfs, strict=True
-        )
-    )
+    """The commonest first, as the report has them."""
+    every = list(zip(bucket.tokens, bucket.frequencies, bucket.idfs, strict=True))
+    told = [f"{token} ({frequency:,}, {idf:.2f})" for token, frequency, idf in every[:TOKENS]]
+    if len(every) > TOKENS:
+        told.append(f"and {len(every) - TOKENS:,} more")
+    return ", ".join(told)
 
 
 def _enough(report: CollisionReport) -> str:
