@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import io
-import sys
 import zipfile
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ragcli.corpus.readers import archive, read_document
+from ragcli.corpus.readers import archive, read_document, sheets
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
@@ -258,14 +259,211 @@ def test_entities_are_not_expanded() -> None:
     assert "xxx" not in read(zipped({"content.xml": text}), "a.odt").text
 
 
-@pytest.mark.parametrize(
-    ("suffix", "library"), [(".docx", "docx"), (".pptx", "pptx"), (".xlsx", "openpyxl")]
+def relations(*targets: tuple[str, str]) -> str:
+    return "<Relationships>{}</Relationships>".format(
+        "".join(
+            f'<Relationship Id="r{i}" Type="http://x/{kind}" Target="{target}"/>'
+            for i, (kind, target) in enumerate(targets)
+        )
+    )
+
+
+def package(main: str, members: dict[str, str], *related: tuple[str, str]) -> bytes:
+    folder, _, name = main.rpartition("/")
+    return zipped(
+        {
+            "_rels/.rels": relations(("officeDocument", main)),
+            f"{folder}/_rels/{name}.rels": relations(*related),
+            **members,
+        }
+    )
+
+
+W = 'xmlns:w="w" xmlns:m="m"'
+
+
+def test_docx_reads_what_stands_beside_the_text_once() -> None:
+    p = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
+    data = package(
+        "word/document.xml",
+        {
+            "word/document.xml": f"<w:document {W}><w:body>{p.format('body')}<w:p><w:r>"
+            f"<w:pict><w:txbxContent>{p.format('in a box')}</w:txbxContent></w:pict></w:r></w:p>"
+            "</w:body></w:document>",
+            "word/footnotes.xml": f"<w:footnotes {W}><w:footnote>{p.format('a note')}</w:footnote>"
+            "</w:footnotes>",
+            "word/comments.xml": f"<w:comments {W}><w:comment>{p.format('a remark')}</w:comment>"
+            "</w:comments>",
+            "word/header1.xml": f"<w:hdr {W}>{p.format('Secret')}</w:hdr>",
+            "word/header2.xml": f"<w:hdr {W}>{p.format('Secret')}</w:hdr>",
+            "word/footer1.xml": f"<w:ftr {W}>{p.format('17')}</w:ftr>",
+            "word/charts/chart1.xml": "<c:chart xmlns:c='c' xmlns:a='a'><c:title><a:p><a:t>Sales"
+            "</a:t></a:p></c:title><c:ser><c:tx><c:v>2024</c:v></c:tx><c:cat><c:pt idx='0'><c:v>"
+            "May</c:v></c:pt></c:cat><c:val><c:pt idx='0'><c:v>7</c:v></c:pt></c:val></c:ser>"
+            "</c:chart>",
+        },
+        ("footnotes", "footnotes.xml"),
+        ("comments", "comments.xml"),
+        ("header", "header1.xml"),
+        ("header", "header2.xml"),
+        ("footer", "footer1.xml"),
+        ("chart", "charts/chart1.xml"),
+        ("package", "embeddings/Book1.xlsx"),
+    )
+    document = read(data, "a.docx")
+    assert [text for _, _, text in shown(document)] == [
+        *("body", "in a box", "a note", "a remark", "Secret", "Sales", "2024: May: 7"),
+    ]
+    assert document.problems == (("attachment", "embedded 'Book1.xlsx' was not read", None),)
+
+
+def test_damaged_parts_are_read_as_far_as_they_can_be() -> None:
+    data = package(
+        "word/document.xml",
+        {"word/document.xml": f"<w:document {W}><w:body><w:p><w:t>whole</w:t></w:p><w:p><w:t>cut"},
+    )
+    document = read(data, "a.docx")
+    assert document.text == "whole\n\ncut"
+    ((kind, message, _),) = document.problems
+    assert kind == "corrupt"
+    assert "word/document.xml is damaged" in message
+
+
+def test_a_slide_that_is_only_a_picture_is_named() -> None:
+    pptx = pytest.importorskip("pptx")
+    show = pptx.Presentation()
+    show.slides.add_slide(show.slide_layouts[6])
+    second = show.slides.add_slide(show.slide_layouts[6])
+    pixel = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;"
+    second.shapes.add_picture(io.BytesIO(pixel), 0, 0)
+    show.slides.add_slide(show.slide_layouts[5]).shapes.title.text = "Words"
+    document = read(saved(show), "a.pptx")
+    assert document.text == "Words"
+    assert document.problems == (("no_text", "the slide has no text, only pictures", "2"),)
+
+
+def test_pptx_reads_charts() -> None:
+    pptx = pytest.importorskip("pptx")
+    from pptx.chart.data import CategoryChartData
+    from pptx.enum.chart import XL_CHART_TYPE
+
+    show = pptx.Presentation()
+    data = CategoryChartData()
+    data.categories = ["East", "West"]
+    data.add_series("Q1", (19.5, 21))
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 914_400, 914_400, data)
+    assert "Q1: East: 19.5 | West: 21" in read(saved(show), "a.pptx").text
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**12), 10**12),
+    st.floats(-1e9, 1e9).map(lambda number: round(number, 3)),
+    st.datetimes(datetime.datetime(1950, 1, 1), datetime.datetime(2100, 1, 1)).map(
+        lambda moment: moment.replace(microsecond=0)
+    ),
+    st.text(
+        st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=20
+    ).filter(lambda text: text[0] != "="),
 )
-def test_a_missing_library_is_named(
-    suffix: str, library: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(VALUES, min_size=1, max_size=6), min_size=1, max_size=6))
+def test_xlsx_has_every_value_that_openpyxl_wrote(rows: list[list[Any]]) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    text = read(saved(book), "a.xlsx").text
+
+    def as_people_write(value: Any) -> str:
+        if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+            return str(value.date())
+        if isinstance(value, float):
+            return str(int(value)) if value.is_integer() else repr(value)
+        return str(value).strip()
+
+    for value in (value for row in rows for value in row if value is not None):
+        assert as_people_write(value) in text
+
+
+def test_what_a_workbook_loses_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["=1+1", "seen"])
+    book.active["B1"].comment = openpyxl.comments.Comment("a remark", "me")
+    hidden = book.create_sheet("Hidden")
+    hidden.sheet_state = "hidden"
+    hidden.append(["kept", "x"])
+    document = read(saved(book), "a.xlsx")
+    assert "kept" in document.text
+    assert "a remark" in document.text
+    message = "1 formulas without a stored value, which were not read"
+    assert document.problems == (("formula", message, "Sheet"),)
+    monkeypatch.setattr(sheets, "COLUMNS", 1)
+    message = "only 1 columns of each row were read"
+    assert ("truncated", message, None) in read(saved(book), "a.xlsx").problems
+
+
+@pytest.mark.parametrize(
+    ("stored", "pattern", "shown"),
+    [
+        ("45352", "yyyy-mm-dd", "2024-03-01"),
+        ("45352.5", 'dd/mm/yy "at" hh:mm', "2024-03-01 12:00:00"),
+        ("0.25", "h:mm", "06:00:00"),
+        ("1.5", "[h]:mm", "1 day, 12:00:00"),
+        ("0.125", "0.0%", "12.5%"),
+        ("0.1", '[Red]0.0" days"', "0.1"),
+        ("0.30000000000000004", "", "0.3"),
+        ("1", "m/d", "1900-01-01"),
+        ("1e300", "yyyy", "1e300"),
+        ("#N/A", "yyyy", "#N/A"),
+    ],
+)
+def test_numbers_as_people_see_them(stored: str, pattern: str, shown: str) -> None:
+    assert sheets.shown_number(stored, pattern, since_1904=False) == shown
+
+
+ODS = """<office:document xmlns:office="o" xmlns:text="t" xmlns:table="b"><office:body>
+<office:spreadsheet><table:table table:name="Prices">
+<table:table-row><table:table-cell><text:p>part</text:p></table:table-cell><table:table-cell>
+<text:p>price</text:p></table:table-cell><table:table-cell table:number-columns-repeated="16000"/>
+</table:table-row><table:table-row table:number-rows-repeated="2"><table:table-cell
+table:number-columns-repeated="2"><text:p>7</text:p></table:table-cell></table:table-row>
+<table:table-row table:number-rows-repeated="1048000"><table:table-cell/></table:table-row>
+</table:table></office:spreadsheet></office:body></office:document>"""
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_ods(flat: bool) -> None:
+    data = ODS.encode() if flat else zipped({"content.xml": ODS})
+    document = read(data, "a.fods" if flat else "a.ods")
+    assert document.kind == "ods"
+    assert [page.label for page in document.pages] == ["Prices"]
+    row = "part: 7 | price: 7"
+    assert [text for _, _, text in shown(document)] == ["Prices", "part | price", row, row]
+
+
+def test_odp() -> None:
+    text = """<d xmlns:o="o" xmlns:t="t" xmlns:w="w" xmlns:p="p"><o:body><o:presentation>
+    <w:page><w:frame p:class="title"><w:text-box><t:p>Ovens</t:p></w:text-box></w:frame>
+    <w:frame><w:text-box><t:p>hot</t:p></w:text-box></w:frame>
+    <p:notes><w:frame p:class="page-number"><t:p>1</t:p></w:frame><w:frame p:class="notes">
+    <w:text-box><t:p>say it</t:p></w:text-box></w:frame></p:notes></w:page>
+    <w:page/></o:presentation></o:body></d>"""
+    document = read(zipped({"content.xml": text}), "a.odp")
+    assert [text for _, _, text in shown(document)] == ["Ovens", "hot", "say it", "Slide 2"]
+    assert [page.label for page in document.pages] == ["1", "2"]
+
+
+def test_opendocument_leaves_out_what_was_deleted_and_says_what_is_encrypted() -> None:
+    deleted = "<text:tracked-changes><text:p>old</text:p></text:tracked-changes>"
+    text = ODT.replace("<office:body>", f"<office:body>{deleted}")
+    assert "old" not in read(zipped({"content.xml": text}), "a.odt").text
+    manifest = "<manifest><file-entry><encryption-data/></file-entry></manifest>"
     with pytest.raises(UnreadableFile) as caught:
-        read(zipped({"a": "b"}), f"a{suffix}")
-    assert caught.value.kind == "missing_extra"
-    assert caught.value.message == 'needs the office extra: pip install "ragcli[office]"'
+        read(zipped({"content.xml": "\0", "META-INF/manifest.xml": manifest}), "a.odt")
+    assert caught.value.kind == "password"

@@ -12,30 +12,65 @@ from dataclasses import replace
 from ragcli.corpus.readers import (
     code,
     delimited,
+    doc,
     docx,
     epub,
     html,
     jsonl,
     mail,
+    mailbox,
     markdown,
+    msg,
     notebook,
-    odt,
+    opendocument,
     pdf,
     plain,
     pptx,
     rst,
+    rtf,
+    xls,
     xlsx,
     xml,
 )
-from ragcli.corpus.source import Source, suffix_of
+from ragcli.corpus.readers.kinds import is_compound, kind_by_content
+from ragcli.corpus.source import Source
+from ragcli.corpus.suffixes import BINARY_SUFFIXES, suffix_by_name
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
 
 Reader = Callable[[Source], Iterable[Document]]
 
 
+_SAVE_AS = {
+    **{".doc": ".docx", ".ppt": ".pptx", ".xlsb": ".xlsx", ".mobi": ".epub", ".azw3": ".epub"},
+    **dict.fromkeys((".pages", ".numbers", ".key", ".djvu", ".ps"), ".pdf"),
+}
+"""What is not read, and what to save it as so that it is."""
+
+
 def _unsupported(source: Source) -> Iterable[Document]:
-    raise UnreadableFile("unsupported", f"{source.suffix} files are not supported")
+    message = f"{source.suffix} files are not supported: save it as {_SAVE_AS[source.suffix]}"
+    raise UnreadableFile("unsupported", message)
+
+
+def _old_word(source: Source) -> Iterable[Document]:
+    """Read a Word document, or text under the name of one."""
+    return doc.read(source) if is_compound(source.data) else _if_text(source, plain.read)
+
+
+def _old_excel(source: Source) -> Iterable[Document]:
+    """Read a workbook, or a table as text under the name of one."""
+    workbook = is_compound(source.data) or source.data.startswith(xls.BARE)
+    return xls.read(source) if workbook else _if_text(source, delimited.read)
+
+
+def _if_text(source: Source, reader: Reader) -> Iterable[Document]:
+    try:
+        source.text()
+    except UnreadableFile:
+        return _unsupported(source)
+    source.problems.clear()
+    return reader(source)
 
 
 def _suffixes(names: str, reader: Reader) -> dict[str, Reader]:
@@ -43,7 +78,9 @@ def _suffixes(names: str, reader: Reader) -> dict[str, Reader]:
 
 
 READERS: dict[str, Reader] = {
-    **_suffixes("txt text log org adoc asciidoc mediawiki wiki man srt vtt tex bib po", plain.read),
+    **_suffixes(
+        "txt text log org adoc asciidoc mediawiki wiki man ics vcf srt vtt tex bib po", plain.read
+    ),
     **_suffixes("ini cfg conf toml editorconfig properties env", plain.read),
     **_suffixes("md markdown mdown mkd mdx qmd rmd", markdown.read),
     **_suffixes("rst rest", rst.read),
@@ -53,13 +90,18 @@ READERS: dict[str, Reader] = {
     **_suffixes("ipynb", notebook.read),
     **_suffixes("jsonl ndjson jsonlines", jsonl.read),
     **_suffixes("csv tsv tab", delimited.read),
-    **_suffixes("eml", mail.read),
-    **_suffixes("docx docm dotx", docx.read),
-    **_suffixes("pptx pptm ppsx", pptx.read),
-    **_suffixes("xlsx xlsm xltx", xlsx.read),
+    **_suffixes("eml mht mhtml", mail.read),
+    **_suffixes("mbox", mailbox.read),
+    **_suffixes("msg", msg.read),
+    **_suffixes("docx docm dotx dotm", docx.read),
+    **_suffixes("pptx pptm ppsx ppsm potx potm", pptx.read),
+    **_suffixes("xlsx xlsm xltx xltm", xlsx.read),
     **_suffixes("epub", epub.read),
-    **_suffixes("odt", odt.read),
-    **_suffixes("rtf doc xls ppt ods odp pages numbers key msg mobi azw3 djvu ps", _unsupported),
+    **_suffixes("odt ods odp odg ott ots otp fodt fods fodp", opendocument.read),
+    **_suffixes("rtf", rtf.read),
+    **_suffixes("doc", _old_word),
+    **_suffixes("xls", _old_excel),
+    **_suffixes("ppt xlsb pages numbers key mobi azw3 djvu ps", _unsupported),
     **_suffixes("py pyi pyx js mjs cjs jsx ts mts cts tsx vue svelte go rs java kt kts", code.read),
     **_suffixes("scala groovy gradle c h cc cpp cxx hh hpp hxx cs fs swift m mm rb php", code.read),
     **_suffixes("pl pm lua r jl dart ex exs erl hs ml mli clj el lisp scm nim zig v d", code.read),
@@ -68,45 +110,33 @@ READERS: dict[str, Reader] = {
 }
 """The reader of each suffix, in lower case; what is not here is told by its content."""
 
-ISOLATED = frozenset(
-    ".pdf .html .htm .xhtml .shtml .xml .rss .atom .fb2 .opml .dita .docbook .dbk .tei .eml"
-    " .docx .docm .dotx .pptx .pptm .ppsx .xlsx .xlsm .xltx .epub .odt".split()
+_OFFICE = frozenset(
+    f".{name}"
+    for name in (
+        "docx docm dotx dotm pptx pptm ppsx ppsm potx potm xlsx xlsm xltx xltm epub odt ods odp odg"
+        " ott ots otp fodt fods fodp rtf doc xls ppt xlsb msg pages numbers key mobi azw3"
+    ).split()
+)
+"""Suffixes that stand over other formats so often that the content is asked first."""
+
+ISOLATED = _OFFICE | frozenset(
+    ".pdf .html .htm .xhtml .shtml .xml .rss .atom .fb2 .opml .dita .docbook .dbk .tei .eml .mht"
+    " .mhtml .mbox".split()
 )
 """Suffixes whose parser is native or complex enough to run in a child process only."""
 
-BINARY_SUFFIXES = frozenset(
-    f".{name}"
-    for name in (
-        "png jpg jpeg gif bmp tif tiff webp heic heif avif ico icns svg svgz psd ai eps xcf cr2"
-        " nef dng mp3 wav flac ogg oga opus m4a aac wma aiff mid midi mp4 m4v mkv webm avi mov wmv"
-        " flv mpg mpeg 3gp zip gz tgz bz2 tbz xz txz zst lz4 7z rar tar jar war ear whl egg deb rpm"
-        " apk ipa dmg iso img cab cpio exe dll so dylib a o obj lib pyc pyo pyd class wasm bin"
-        " elf com sys msi ttf otf woff woff2 eot sqlite sqlite3 db db3 mdb accdb pickle pkl pck"
-        " npy npz npt pt pth ckpt safetensors gguf ggml onnx tflite h5 hdf5 parquet feather arrow"
-        " orc avro mat rds rdata sav dta joblib swp swo idx pack blend fbx glb stl"
-        " dwg dxf mo gmo res nib crx xpi pcap pcapng keystore jks p12 pfx der"
-    ).split()
-)
-"""Suffixes of what is never text: left out without a look at the content."""
 
-_NAMES = {
-    **dict.fromkeys(("dockerfile", "containerfile"), ".dockerfile"),
-    **dict.fromkeys(("makefile", "gnumakefile"), ".mk"),
-    **dict.fromkeys(("cmakelists.txt",), ".cmake"),
-    **dict.fromkeys(("gemfile", "rakefile", "vagrantfile", "podfile"), ".rb"),
-    **dict.fromkeys(("jenkinsfile",), ".groovy"),
-}
+def effective_suffix(path: str, data: bytes = b"") -> str:
+    """Return the suffix whose reader is the right one: of the name, or told by the content.
 
-
-def effective_suffix(path: str, head: bytes = b"") -> str:
-    """Return the suffix whose reader is the right one: of the name, or `.pdf` by content.
-
-    `head` are the first bytes of the file, which count where the name's suffix is unknown.
+    `data` is the content, which counts where the name's suffix is unknown or often lies.
+    Raises UnreadableFile (`password`) for an encrypted office file.
     """
-    name = path.rpartition("/")[2].lower()
-    suffix = _NAMES.get(name) or _NAMES.get(name.partition(".")[0]) or suffix_of(path)
+    suffix = suffix_by_name(path)
     known = suffix in READERS or suffix in BINARY_SUFFIXES
-    return ".pdf" if not known and head.startswith(b"%PDF-") else suffix
+    if data and (not known or suffix in _OFFICE):
+        return kind_by_content(data) or suffix
+    return suffix
 
 
 def is_plain(path: str) -> bool:
@@ -121,14 +151,9 @@ def iter_documents(source: Source) -> Iterator[Document]:
     Raises UnreadableFile for what cannot be read, be it after some documents. Whatever a parser
     raises becomes one of kind `corrupt` (or `memory`), with its type and first line.
     """
-    suffix = effective_suffix(source.path, source.data[:8])
-    if suffix in BINARY_SUFFIXES:
-        raise UnreadableFile("binary", f"binary content ({suffix})", skip=True)
-    reader = READERS.get(suffix, plain.read)
-    source.suffix = suffix
     last: Document | None = None
     try:
-        for document in reader(source):
+        for document in _reader_of(source)(source):
             if last is not None:
                 yield last
             last = document
@@ -141,6 +166,14 @@ def iter_documents(source: Source) -> Iterator[Document]:
         raise UnreadableFile("corrupt", f"{type(error).__name__}: {line}"[:300]) from error
     if last is not None:
         yield _with_problems(last, source)
+
+
+def _reader_of(source: Source) -> Reader:
+    suffix = effective_suffix(source.path, source.data)
+    if suffix in BINARY_SUFFIXES:
+        raise UnreadableFile("binary", f"binary content ({suffix})", skip=True)
+    source.suffix = suffix
+    return READERS.get(suffix, plain.read)
 
 
 def read_document(source: Source) -> list[Document]:

@@ -41,17 +41,56 @@ def open_archive(source: Source) -> ZipFile:
     return archive
 
 
-def read_xml(archive: ZipFile, name: str) -> Any:
-    """Return the root element of a member. Raises UnreadableFile (`corrupt`)."""
+def read_member(archive: ZipFile, name: str) -> bytes:
+    """Return a member, inflated no further than its directory says; so that sizes may lie.
+
+    Raises KeyError for a member that is not there, BadZipFile for one that is damaged.
+    """
+    import zlib
     from zipfile import BadZipFile
 
+    member = archive.getinfo(name)
+    try:
+        with archive.open(member) as stream:
+            return stream.read(member.file_size)
+    except (zlib.error, EOFError) as error:
+        raise BadZipFile(f"{name} cannot be inflated: {error}") from error
+
+
+def read_xml(archive: ZipFile, name: str, source: Source | None = None) -> Any:
+    """Return the root element of a member. Raises UnreadableFile (`corrupt`).
+
+    With `source`, what can be recovered of damaged XML is read, and the damage recorded there.
+    """
+    from zipfile import BadZipFile
+
+    try:
+        return parse_xml(read_member(archive, name), name, source)
+    except (KeyError, BadZipFile) as error:
+        raise UnreadableFile("corrupt", f"no {name} that can be read: {error}") from error
+
+
+def parse_xml(data: bytes, name: str, source: Source | None = None) -> Any:
+    """Return the root element of XML; `name` is for messages, `source` as in `read_xml`."""
     import lxml.etree
 
-    parser = lxml.etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
+    parser = lxml.etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        recover=source is not None,
+    )
     try:
-        return lxml.etree.fromstring(archive.read(name), parser)
-    except (KeyError, BadZipFile, lxml.etree.XMLSyntaxError) as error:
+        root = lxml.etree.fromstring(data, parser)
+    except lxml.etree.XMLSyntaxError as error:
         raise UnreadableFile("corrupt", f"no {name} that can be read: {error}") from error
+    if root is None:
+        raise UnreadableFile("corrupt", f"no {name} that can be read")
+    errors = parser.error_log.filter_from_errors()
+    if source is not None and errors:
+        source.problems.append(("corrupt", f"{name} is damaged: {errors[0].message}", None))
+    return root
 
 
 def beside(name: str, target: str) -> str:

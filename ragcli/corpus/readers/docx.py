@@ -1,67 +1,80 @@
 """Word documents (.docx): paragraphs, headings by style, list items and tables, in order.
 
-Needs the office extra. Inserted text of tracked changes is read, deleted text is not.
+Inserted text of tracked changes is read, deleted text is not. What stands beside the text comes
+after it: foot- and endnotes, comments, headers and footers, charts and diagrams.
 """
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from ragcli.corpus.readers.archive import local_name, missing_extra, open_archive
+from ragcli.corpus.readers.archive import local_name
 from ragcli.corpus.readers.assembly import Assembly
+from ragcli.corpus.readers.ooxml import Package, attribute
 from ragcli.corpus.source import Source
+from ragcli.errors import UnreadableFile
 from ragcli.records import Document
 
 _HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
 _LEFT_OUT = ("{*}Fallback", "{*}moveFrom", "{*}del")
 """What says a second time what stands elsewhere, or no longer stands."""
 
+_Styles = dict[str, tuple[int | None, str]]
+
 
 def read(source: Source) -> Iterator[Document]:
-    """Yield the file as one document. Raises UnreadableFile (`missing_extra` and others)."""
-    open_archive(source).close()
-    try:
-        import docx
-    except ImportError:
-        raise missing_extra() from None
-    document = docx.Document(io.BytesIO(source.data))
-    body = document.element.body
-    for element in list(body.iter(*_LEFT_OUT)):
+    """Yield the file as one document. Raises UnreadableFile as `Package` does."""
+    with Package(source) as package:
+        body = package.xml(package.main).find("{*}body")
+        if body is None:
+            raise UnreadableFile("corrupt", "a Word document without a body")
+        _drop(body)
+        styles: _Styles = {}
+        for _, root in package.roots(package.main, "styles"):
+            styles = {attribute(e, "styleId"): _level_and_kind(e) for e in root.iter("{*}style")}
+        assembly = Assembly()
+        _add_body(assembly, body, styles)
+        for text in _beside(package):
+            assembly.add(text, "other")
+        package.record_embedded(package.main)
+        title = package.title()
+    yield assembly.document("docx", title or assembly.headings.title)
+
+
+def _drop(root: Any) -> None:
+    """Take away what is said twice or deleted, but not the text that follows it."""
+    for element in list(root.iter(*_LEFT_OUT)):
         element.getparent().remove(element)
-    styles = {style.style_id: _level_and_kind(style) for style in document.styles}
-    assembly = Assembly()
+
+
+def _add_body(assembly: Assembly, body: Any, styles: _Styles) -> None:
     for element in _content(body):
         if local_name(element) == "tbl":
             for row in element.iterchildren("{*}tr"):
-                cells = (" ".join(_text(cell).split()) for cell in row.iterchildren("{*}tc"))
+                cells = (" ".join(_text(cell).split()) for cell in row.iter("{*}tc"))
                 assembly.add(" | ".join(cells).strip(" |"), "table")
         else:
             _add_paragraph(assembly, element, styles)
-    for note in _notes(document):
-        assembly.add(" ".join(_text(note).split()), "other")
-    title = document.core_properties.title or assembly.headings.title
-    yield assembly.document("docx", title)
 
 
 def _level_and_kind(style: Any) -> tuple[int | None, str]:
     """Return the heading level of a style, 0 for the title and None for text, and its kind."""
-    name = style.name or ""
+    name = _value(style.find("{*}name"))
     if name.lower() == "title":
         return 0, "heading"
     if found := _HEADING.match(name):
         return int(found[1]), "heading"
-    outline = style.element.find(".//{*}outlineLvl")
-    if outline is not None and _value(outline).isdigit() and int(_value(outline)) < 9:
-        return int(_value(outline)) + 1, "heading"
+    level = _value(style.find(".//{*}outlineLvl"))
+    if level.isdigit() and int(level) < 9:
+        return int(level) + 1, "heading"
     return None, "item" if name.lower().startswith("list") else "paragraph"
 
 
 def _value(element: Any) -> str:
-    """Return the attribute `val` of any namespace."""
-    return next((value for name, value in element.items() if name.endswith("}val")), "")
+    """Return the attribute `val`, "" where there is no such element."""
+    return "" if element is None else attribute(element, "val")
 
 
 def _content(body: Any) -> Iterator[Any]:
@@ -74,11 +87,9 @@ def _content(body: Any) -> Iterator[Any]:
             yield element
 
 
-def _add_paragraph(
-    assembly: Assembly, element: Any, styles: dict[str, tuple[int | None, str]]
-) -> None:
-    style = element.find("{*}pPr/{*}pStyle")
-    level, kind = styles.get("" if style is None else _value(style), (None, "paragraph"))
+def _add_paragraph(assembly: Assembly, element: Any, styles: _Styles) -> None:
+    style = _value(element.find("{*}pPr/{*}pStyle"))
+    level, kind = styles.get(style, (None, "paragraph"))
     text = _text(element).strip()
     if level is not None:
         assembly.heading(level, text)
@@ -101,12 +112,18 @@ def _text(element: Any) -> str:
     return "".join(parts)
 
 
-def _notes(document: Any) -> Iterator[Any]:
-    """Yield the footnotes and endnotes."""
-    import lxml.etree
-
-    parser = lxml.etree.XMLParser(resolve_entities=False, no_network=True)
-    for relation in document.part.rels.values():
-        if relation.reltype.endswith(("/footnotes", "/endnotes")):
-            root = lxml.etree.fromstring(relation.target_part.blob, parser)
-            yield from root.iterchildren("{*}footnote", "{*}endnote")
+def _beside(package: Package) -> Iterator[str]:
+    """Yield the notes, comments, headers and footers, charts and diagrams; each once."""
+    seen: set[str] = set()
+    for part, root in package.roots(
+        package.main, "footnotes", "endnotes", "comments", "header", "footer"
+    ):
+        _drop(root)
+        notes = list(root.iterchildren("{*}footnote", "{*}endnote", "{*}comment"))
+        for note in notes or [root]:
+            text = " ".join(_text(note).split())
+            if text not in seen and any(map(str.isalpha, text)):  # not a bare page number
+                seen.add(text)
+                yield text
+        yield from package.drawn(part)
+    yield from package.drawn(package.main)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragcli.corpus.readers import html
-from ragcli.corpus.readers.archive import beside, open_archive, read_xml
+from ragcli.corpus.readers.archive import beside, open_archive, read_member, read_xml
 from ragcli.corpus.readers.assembly import Assembly
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
@@ -31,15 +31,16 @@ def read(source: Source) -> Iterator[Document]:
         items = {item.get("id"): item for item in root.iter("{*}item")}
         title = next((e.text for e in root.iter("{*}title") if e.text), "").strip()
         assembly = Assembly()
-        for reference in root.iter("{*}itemref"):
-            item = items.get(reference.get("idref"))
+        # A chapter that is named a thousand times is read once.
+        for identity in dict.fromkeys(each.get("idref") for each in root.iter("{*}itemref")):
+            item = items.get(identity)
             if item is None or item.get("media-type") not in _PAGES:
                 continue
             if "nav" in item.get("properties", "").split():  # the table of contents
                 continue
             name = beside(package, unquote(item.get("href", "").partition("#")[0]))
             try:
-                chapter = Source(source.path, archive.read(name))
+                chapter = Source(source.path, read_member(archive, name))
                 _add_chapter(assembly, chapter, title)
             except (KeyError, BadZipFile, UnreadableFile) as error:
                 source.problems.append(("corrupt", f"chapter {name}: {error}", None))

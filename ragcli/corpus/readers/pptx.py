@@ -1,66 +1,98 @@
-"""PowerPoint presentations (.pptx): a page per slide, its title as heading, its notes.
+"""PowerPoint presentations (.pptx): a page per slide, its title as heading, then its notes.
 
-Needs the office extra.
+Charts, diagrams and comments of a slide are read as well; what stands on masters and layouts
+alone is decoration and is not.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ragcli.corpus.readers.archive import missing_extra, open_archive
+from ragcli.corpus.readers.archive import local_name
 from ragcli.corpus.readers.assembly import Assembly
+from ragcli.corpus.readers.ooxml import Package, attribute, paragraph_text, paragraphs
 from ragcli.corpus.source import Source
+from ragcli.errors import UnreadableFile
 from ragcli.records import Document
+
+_SHAPES = ("{*}sp", "{*}graphicFrame", "{*}cxnSp")
+_PAGE_FURNITURE = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 
 
 def read(source: Source) -> Iterator[Document]:
-    """Yield the file as one document. Raises UnreadableFile (`missing_extra` and others)."""
-    open_archive(source).close()
-    try:
-        import pptx
-    except ImportError:
-        raise missing_extra() from None
-    presentation = pptx.Presentation(io.BytesIO(source.data))
-    assembly = Assembly()
-    for number, slide in enumerate(presentation.slides, 1):
-        assembly.page(str(number))
-        title = slide.shapes.title
-        assembly.heading(1, title.text_frame.text if title is not None else f"Slide {number}")
-        for shape in _shapes(slide.shapes):
-            if title is None or shape.shape_id != title.shape_id:
-                _add_shape(assembly, shape)
-        if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-            assembly.add(_clean(slide.notes_slide.notes_text_frame.text), "other")
-    title = presentation.core_properties.title or assembly.headings.title
-    yield assembly.document("pptx", title)
+    """Yield the file as one document. Raises UnreadableFile as `Package` does."""
+    with Package(source) as package:
+        parts = package.related(package.main)
+        assembly = Assembly()
+        slides = package.xml(package.main).iterfind("{*}sldIdLst/{*}sldId")
+        for number, entry in enumerate(slides, 1):
+            label = str(number)
+            assembly.page(label)
+            relation = parts.get(_relation(entry))
+            try:
+                if relation is None:
+                    raise UnreadableFile("corrupt", "the slide is not in the file")
+                _add_slide(assembly, package, relation.target, label)
+            except UnreadableFile as error:
+                source.problems.append((error.kind, error.message, label))
+        title = package.title()
+    yield assembly.document("pptx", title or assembly.headings.title)
 
 
-def _shapes(shapes: Any) -> Iterator[Any]:
-    """Yield the shapes, those inside of groups as well."""
+def _relation(entry: Any) -> str:
+    """Return the id of the part that a slide's entry names; `id` without a namespace is another."""
+    return next((str(v) for k, v in entry.items() if k.endswith("}id")), "")
+
+
+def _add_slide(assembly: Assembly, package: Package, part: str, label: str) -> None:
+    root = package.xml(part)
+    for fallback in list(root.iter("{*}Fallback")):
+        fallback.getparent().remove(fallback)
+    shapes = list(root.iter(*_SHAPES))
+    title = next((shape for shape in shapes if _placeholder(shape) in ("title", "ctrTitle")), None)
+    heading = "" if title is None else " ".join(paragraphs(title))
+    found = [*_shape_blocks(shapes, title), *((text, "table") for text in package.drawn(part))]
+    if heading or found:
+        assembly.heading(1, heading or f"Slide {label}")
+    elif root.find(".//{*}pic") is not None:
+        raise UnreadableFile("no_text", "the slide has no text, only pictures")
+    for text, kind in found:
+        assembly.add(text, kind)
+    for _, notes in package.roots(part, "notesSlide"):
+        for shape in notes.iter("{*}sp"):
+            if _placeholder(shape) not in _PAGE_FURNITURE:
+                assembly.add("\n".join(paragraphs(shape)), "other")
+    for _, comments in package.roots(part, "comments"):
+        for text in _comments(comments):
+            assembly.add(text, "other")
+    package.record_embedded(part, label)
+
+
+def _placeholder(shape: Any) -> str:
+    """Return what a shape is a placeholder for, "" if it is none."""
+    found = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
+    return "" if found is None else attribute(found, "type") or "body"
+
+
+def _shape_blocks(shapes: Sequence[Any], title: Any) -> Iterator[tuple[str, str]]:
+    """Yield text and kind of what the shapes of a slide say, beside its title and number."""
     for shape in shapes:
-        inner = getattr(shape, "shapes", None)
-        if inner is None:
-            yield shape
-        else:
-            yield from _shapes(inner)
+        if shape is title or _placeholder(shape) == "sldNum":
+            continue
+        if local_name(shape) == "graphicFrame":
+            for row in shape.iter("{*}tr"):
+                cells = (" ".join(" ".join(paragraphs(cell)).split()) for cell in row.iter("{*}tc"))
+                yield " | ".join(cells).strip(" |"), "table"
+            continue
+        texts = [paragraph_text(p).strip() for p in shape.iterfind("{*}txBody/{*}p")]
+        kind = "item" if sum(map(bool, texts)) > 1 else "paragraph"
+        yield from ((text, kind) for text in texts if text)
 
 
-def _add_shape(assembly: Assembly, shape: Any) -> None:
-    if shape.has_text_frame:
-        paragraphs = [_clean(paragraph.text) for paragraph in shape.text_frame.paragraphs]
-        kind = "item" if sum(map(bool, paragraphs)) > 1 else "paragraph"
-        for text in paragraphs:
-            assembly.add(text, kind)
-    elif getattr(shape, "has_table", False):
-        for row in shape.table.rows:
-            cells = (" ".join(cell.text_frame.text.split()) for cell in row.cells)
-            assembly.add(" | ".join(cells).strip(" |"), "table")
-    elif getattr(shape, "has_chart", False) and shape.chart.has_title:
-        assembly.add(_clean(shape.chart.chart_title.text_frame.text), "other")
-
-
-def _clean(text: str) -> str:
-    """Return text with the line breaks that PowerPoint writes as vertical tabs."""
-    return text.replace("\v", "\n").strip()
+def _comments(root: Any) -> Iterator[str]:
+    """Yield the comments of a slide: those of old are one text each, the new ones paragraphs."""
+    for text in root.iter("{*}text"):
+        if text.text:
+            yield text.text.strip()
+    yield from paragraphs(root)
