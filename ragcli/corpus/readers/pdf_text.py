@@ -15,12 +15,31 @@ _LIGATURES = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufeff\ufffe\uffff]")
 _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _BULLETS = str.maketrans({"\uf0b7": "•", "\uf0a7": "•", "\uf0d8": "•", "\xa0": " ", "\x0c": "\n"})
-_UNMAPPED = re.compile("[\ufffd\ue000-\uf8ff]|\\(cid:\\d+\\)|/[Gg]\\d{1,4}\\b")
+_UNMAPPED = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]|\\(cid:\\d+\\)|/[Gg]\\d{1,4}\\b"
+)
+_ARABIC = re.compile("[\u0620-\u06d3\ufb50-\ufdff\ufe70-\ufefc]")
+# TeX's old fonts set an accent as a character of its own, before its letter.
+_ACCENTS = {
+    "¨": "\u0308",
+    "´": "\u0301",
+    "ˆ": "\u0302",
+    "˜": "\u0303",
+    "ˇ": "\u030c",
+    "˚": "\u030a",
+}
+_STRAY = re.compile("(?<!\\S)[¨´ˆ˜ˇ˚](?!\\S)")
+_ACCENTED = re.compile("[¨ˆ˜ˇ˚][A-Za-zı]|(?:(?<=[^\\W\\d_]{2})|(?<!\\w))´[AEIOUYaeiouyı]")
 
+_LETTER = re.compile(r"[^\W_]")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_PIECE = re.compile(r"(?<![\w'’])[^\W\d_](?!\w)")
+_PIECES = 0.4
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _BROKEN = re.compile(
     r"(?<![\w-])((?:\w+-)*)(\w+)(\xad+|[-\u2010])[ \t]*\n[ \t]*(\w+)(\S*)(?:[ \t]+\n?|\n|$)"
 )
+_DIVIDED = re.compile("[-\u2010\xad][ \t]*\n")
 _LINE = re.compile(r"\S(?:[^\n]*\S)?")
 _SENTENCE_END = re.compile(r"[.!?:][\"'”’)\]]*$")
 _BULLET = re.compile(r"[•‣▪◦●■*–-][ \t]|\(?\d{1,2}[.)][ \t]")
@@ -39,8 +58,42 @@ def clean_pages(pages: list[str]) -> list[str]:
 
 
 def count_unmapped(text: str) -> int:
-    """Return how many glyphs came out without a character that means something."""
-    return sum(1 for _ in _UNMAPPED.finditer(text))
+    """Return how many glyphs came out without a character that means something.
+
+    Of a page as the library gave it: some of them are cleaned away.
+    """
+    return sum(1 for _ in _UNMAPPED.finditer(text.translate(_BULLETS)))
+
+
+def count_letters(text: str) -> int:
+    """Return the number of letters and digits."""
+    return len(_LETTER.findall(text))
+
+
+def is_doubtful(text: str) -> bool:
+    """Whether PDFium's text of a page may have more flaws than pypdf's.
+
+    Those are Arabic words, many of which it turns round; accents apart from their letters; words
+    that come in pieces; and glyphs without a meaning, more than one in a hundred.
+    """
+    return bool(
+        _ARABIC.search(text)
+        or _STRAY.search(text)
+        or _count_pieces(text)
+        or 100 * count_unmapped(text) > len(text)
+    )
+
+
+def count_flaws(text: str, *, turns_arabic: bool) -> int:
+    """Return how many characters of a page are wrong; see `is_doubtful`."""
+    arabic = len(_ARABIC.findall(text)) if turns_arabic else 0
+    return arabic + len(_STRAY.findall(text)) + _count_pieces(text) + count_unmapped(text)
+
+
+def _count_pieces(text: str) -> int:
+    """Return how many words are one letter, 0 where they are no more than among formulas."""
+    pieces = len(_PIECE.findall(text))
+    return pieces if pieces > _PIECES * len(_LETTERS.findall(text)) else 0
 
 
 def page_blocks(text: str, titles: dict[str, int]) -> Iterator[tuple[int, int, str, int | None]]:
@@ -60,7 +113,7 @@ def page_blocks(text: str, titles: dict[str, int]) -> Iterator[tuple[int, int, s
             skip = False
             continue
         after = lines[index + 1] if index + 1 < len(lines) else (len(text), len(text))
-        level = titles.get(outline_key(text[start:end]))
+        level = titles.get(outline_key(text[start:end])) if titles else None
         if level is None and titles:
             level = titles.get(outline_key(text[start : after[1]]))
             skip = level is not None
@@ -92,6 +145,7 @@ def outline_key(title: str) -> str:
 def _clean_characters(page: str) -> str:
     page = _SURROGATE_PAIR.sub(_pair, page).translate(_BULLETS)
     page = _LIGATURES.sub(lambda found: unicodedata.normalize("NFKC", found[0]), page)
+    page = _ACCENTED.sub(_accented, page)
     return _CONTROLS.sub("", page.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -99,8 +153,16 @@ def _pair(found: re.Match[str]) -> str:
     return found[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
+def _accented(found: re.Match[str]) -> str:
+    accent, letter = found[0][0], found[0][1]
+    one = unicodedata.normalize("NFC", letter.replace("ı", "i") + _ACCENTS[accent])
+    return one if len(one) == 1 else found[0]
+
+
 def _join_words(page: str, words: Counter[str]) -> str:
     for _ in range(2):  # a word may run over three lines
+        if not _DIVIDED.search(page):
+            break
         page = _BROKEN.sub(lambda found: _joined(found, words), page)
     return page.replace("\xad", "").strip()
 
