@@ -34,6 +34,12 @@ _LETTERS = 6
 """Characters of a word in `auto`, its space included, as in English: so that long words, code
 and text without spaces are not taken for short."""
 
+_HEADING = 300
+"""The most characters of a heading above a chunk."""
+
+_HEADINGS = 12
+"""The most headings above a chunk, the outermost."""
+
 _FORM = re.compile(r"(auto|words|sentences|tokens):([1-9][0-9]{0,5})(?:/([0-9]{1,6}))?")
 
 _UNSPACED = (
@@ -178,6 +184,16 @@ def _token_windows(
         yield starts[first], starts[first + size]
 
 
+def _short(headings: tuple[str, ...]) -> tuple[str, ...]:
+    """A path of headings that each chunk may carry: a file may call a megabyte its heading."""
+    if len(headings) <= _HEADINGS and all(len(part) <= _HEADING for part in headings):
+        return headings
+    return tuple(
+        part if len(part) <= _HEADING else f"{part[: _HEADING - 1]}…"
+        for part in headings[:_HEADINGS]
+    )
+
+
 def _with_places(document: Document, pieces: Iterable[tuple[int, int]]) -> list[Chunk]:
     """Chunks of the pieces, which must be in order, with their lines, page and heading path."""
     blocks = document.blocks
@@ -194,6 +210,6 @@ def _with_places(document: Document, pieces: Iterable[tuple[int, int]]) -> list[
         if body == len(blocks) or blocks[body].start >= end:
             body = first
         page = document.pages[bisect_right(pages, start) - 1].label if pages else None
-        heading = blocks[body].headings if blocks else ()
+        heading = _short(blocks[body].headings) if blocks else ()
         chunks.append(Chunk(start, end, document.text[start:end], lines(start, end), page, heading))
     return chunks

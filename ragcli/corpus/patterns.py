@@ -14,6 +14,7 @@ import stat
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,14 @@ from ragcli.errors import UsageError
 
 IGNORE_FILES = (".gitignore", ".ignore", ".ragcliignore")  # a later one overrides an earlier
 IGNORE_FILE_LIMIT = 1024 * 1024  # bytes; what is larger was not written by hand
+
+_SLASH = "ps_d"
+_STAR = "[^/]*"
+_DEEP = re.compile(r"(\(\?:\.\+/\)\?|\(\?:/\.\+\)\?/)")
+_WILD = re.compile(rf"{re.escape(_STAR)}|{_DEEP.pattern}")
+"""How pathspec writes `*`, and `**/` at the beginning and within."""
+
+_FEW_WILD = 2
 
 
 class Rule(NamedTuple):
@@ -35,17 +44,20 @@ class Rule(NamedTuple):
     def matches(self, path: str, name: str, is_dir: bool) -> bool:
         """Whether the entry itself matches, and not only a folder above it.
 
-        The one group of pathspec's expressions is the slash after a folder's name. Where it
-        took no part, the match went to the end of the path or the pattern is like `a/**`.
+        pathspec's group is the slash after a folder's name. Where it took no part, the match
+        went to the end of the path or the pattern is like `a/**`.
         """
         subject = name if self.by_name else path
         found = self.regex.search(subject)
-        if found and found.lastindex is None:
+        if found and not self._has_slash(found):
             return True
         if not is_dir:
             return False
         found = self.regex.search(subject + "/")
-        return bool(found and found.lastindex and found.end() == len(subject) + 1)
+        return bool(found and self._has_slash(found) and found.end() == len(subject) + 1)
+
+    def _has_slash(self, found: re.Match[str]) -> bool:
+        return _SLASH in self.regex.groupindex and found[_SLASH] is not None
 
 
 class Patterns:
@@ -93,13 +105,46 @@ def _compile(line: str, number: int) -> Rule | None:
         return None
     if pattern.regex is None:
         return None
-    return Rule(pattern.regex, bool(pattern.include), by_name, number, line.strip())
+    regex = re.compile(without_retrying(pattern.regex.pattern))
+    return Rule(regex, bool(pattern.include), by_name, number, line.strip())
 
 
 def _joined(expressions: Iterable[re.Pattern[str]]) -> re.Pattern[str]:
-    """One expression that matches where any does; their groups, all of one name, lose it."""
-    sources = [re.sub(r"\(\?P<\w+>", "(?:", expression.pattern) for expression in expressions]
+    """One expression that matches where any does; their groups are numbered."""
+    sources = [
+        re.sub(r"\(\?P([<=])(\w+)", rf"(?P\1\2_{number}", expression.pattern)
+        for number, expression in enumerate(expressions)
+    ]
     return re.compile("|".join(sources) or "(?!)")
+
+
+def without_retrying(source: str) -> str:
+    """An expression of pathspec's that matches the same in time that many stars do not multiply.
+
+    What stands between two stars is best taken where it first stands, since the star after it
+    takes what is left; so nothing is lost if no other place is tried. The same holds for what
+    stands between two `**/`, which are whole names.
+    """
+    if len(_WILD.findall(source)) <= _FEW_WILD:
+        return source
+    groups = count()
+    parts = _DEEP.split(source)  # what is between, and each `**/` in turn
+    for at in range(0, len(parts), 2):
+        between = parts[at].split(_STAR)
+        for i in range(1, len(between) - 1):
+            between[i] = _once(f"{_STAR}?{between[i]}", next(groups))
+        inner = [piece if piece.startswith("(?=") else f"{_STAR}{piece}" for piece in between[1:]]
+        parts[at] = between[0] + "".join(inner)
+        if 0 < at < len(parts) - 1:
+            shortest = parts[at - 1].replace("+", "+?").replace(")?", ")??")
+            parts[at] = _once(f"{shortest}{parts[at]}(?=/)", next(groups))
+            parts[at - 1] = ""
+    return "".join(parts)
+
+
+def _once(source: str, number: int) -> str:
+    """An expression that is not tried again elsewhere: what `(?>…)` is from Python 3.11 on."""
+    return f"(?=(?P<once{number}>{source}))(?P=once{number})"
 
 
 def option_patterns(name: str, patterns: Sequence[str]) -> Patterns | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,18 @@ REASONS = {
     errno.ENAMETOOLONG: "path too long",
     errno.EFBIG: "too large",
 }
+_TEMPORARY = re.compile(
+    r"~\$.*"  # Word, Excel: whose document is open
+    r"|~.*\.tmp"
+    r"|\.~lock\..*#"  # LibreOffice
+    r"|\..+\.sw[a-p]"  # vim
+    r"|.+~"
+    r"|#.+#|\.#.+"  # Emacs
+    r"|.+___jb_(?:tmp|old)___"  # JetBrains
+    r"|\.goutputstream-.+"  # GNOME
+    r"|\..+\.kate-swp",
+    re.DOTALL,
+)
 SPECIAL_FILES = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
@@ -86,9 +99,9 @@ class LeftOut:
 
     `reason` is one of `ignored` (detail: `.gitignore:3: *.log`), `hidden`, `excluded` (detail:
     the pattern), `no glob matches`, `too large`, `a cache folder`, `the index itself`,
-    `linked twice` or `symlink loop` (detail: the path that it leads to), `symlink out of the
-    folder`, `dangling symlink`, `not a regular file`, `permission denied`, `vanished`,
-    `path too long`, `cannot be read`.
+    `a temporary file` (an editor's), `linked twice` or `symlink loop` (detail: the path that it
+    leads to), `symlink out of the folder`, `dangling symlink`, `not a regular file`, `permission
+    denied`, `vanished`, `path too long`, `cannot be read`.
     """
 
     path: str
@@ -110,6 +123,24 @@ def walk(
     that leaves it, or a `glob` or `exclude` that is no pattern.
     """
     return _Walk(root, starts, rules).run()
+
+
+def folders(root: Path, starts: Sequence[str] = ("",), rules: WalkRules = WalkRules()) -> list[str]:
+    """The real paths of the folders that `walk` enters under `starts`; raises as it does."""
+    walker = _Walk(root, starts, rules)
+    for _ in walker.run():
+        pass
+    return walker.entered
+
+
+def is_left_out(name: str, *, is_dir: bool, hidden: bool) -> bool:
+    """Whether the name alone says that a file is left out, or a folder not entered.
+
+    That an ignore file is hidden says nothing of what it is good for.
+    """
+    if name in IGNORE_FILES:
+        return False
+    return name in NEVER_ENTERED or _unwanted(name, is_dir, hidden=hidden) is not None
 
 
 def explain(root: Path, path: str, rules: WalkRules = WalkRules()) -> Found | LeftOut:
@@ -162,6 +193,7 @@ class _Walk:
         self.exclude = option_patterns("exclude", rules.exclude)
         self.starts = frozenset(_normalised(start) for start in starts)
         self.reached: set[str] = set()  # the starts that were met, here or below another
+        self.entered: list[str] = []  # the folders below the starts
         self.way: dict[str, _Folder] = {}  # the folders on the way to the last start, by prefix
         ignores, unread = _read_all(ignore_places_above(where) if rules.ignore else (), ())
         self.outside = _Folder("", where, {}, ignores, unread, self.glob is None)
@@ -209,12 +241,14 @@ class _Walk:
     def _contents(self, top: _Folder) -> Iterator[Found | LeftOut]:
         """Depth first with a stack of our own, since trees can be deeper than Python's."""
         stack = [(top, iter(top.entries.values()))]
+        self.entered.append(top.where)
         while stack:
             folder, entries = stack[-1]
             for entry in entries:
                 verdict = self._judge(folder, entry, named=False)
                 if isinstance(verdict, _Folder):
                     stack.append((verdict, iter(verdict.entries.values())))
+                    self.entered.append(verdict.where)
                     break
                 yield verdict
             else:
@@ -252,8 +286,9 @@ class _Walk:
             return LeftOut(path, NEVER_ENTERED[name], "never entered", is_dir)
         if path in folder.unread:
             return folder.unread[path]
-        if name[0] == "." and not (named or self.rules.hidden):
-            return LeftOut(path, "hidden", folder=is_dir)
+        reason = None if named else _unwanted(name, is_dir, hidden=self.rules.hidden)
+        if reason:
+            return LeftOut(path, reason, folder=is_dir)
         rule = self.exclude.deciding(path, name, is_dir) if self.exclude else None
         if rule and rule.positive:
             return LeftOut(path, "excluded", rule.text, is_dir)
@@ -345,6 +380,12 @@ class _Walk:
         ignores, unread = _read_all(places, parent.ignores)
         wanted = self._wanted(parent, path, path.rpartition("/")[2], is_dir=True)
         return _Folder(prefix, where, entries, ignores, unread, wanted)
+
+
+def _unwanted(name: str, is_dir: bool, *, hidden: bool) -> str | None:
+    if name[0] == "." and not hidden:
+        return "hidden"
+    return "a temporary file" if not is_dir and _TEMPORARY.fullmatch(name) else None
 
 
 def _normalised(start: str) -> str:

@@ -14,6 +14,8 @@ from ragcli.errors import UsageError
 _MARK = b"\xef\xbb\xbf"
 _SHOWN = 3
 _NUMBERED = 10
+_REASON = 160
+"""The most characters of a reason: what it quotes of a line may be of any length."""
 
 Parsed = TypeVar("Parsed")
 
@@ -71,7 +73,7 @@ def _opened(file: Path | None) -> Iterator[BinaryIO]:
 
 def _told(name: str, bad: list[tuple[int, str]], form: str) -> UsageError:
     """The first reasons in full, of the next the numbers, of the rest how many."""
-    listed = "; ".join(f"line {number} {reason}" for number, reason in bad[:_SHOWN])
+    listed = "; ".join(f"line {number} {_cut(reason)}" for number, reason in bad[:_SHOWN])
     if len(bad) == 1:
         return UsageError(f"{name}: {listed}", form)
     numbers = [str(number) for number, _ in bad[_SHOWN:_NUMBERED]]
@@ -79,3 +81,7 @@ def _told(name: str, bad: list[tuple[int, str]], form: str) -> UsageError:
         numbers.append(f"{len(bad) - _NUMBERED:,} more")
     also = f"; also lines {', '.join(numbers)}" if numbers else ""
     return UsageError(f"{name} has {len(bad):,} bad lines: {listed}{also}", form)
+
+
+def _cut(reason: str) -> str:
+    return reason if len(reason) <= _REASON else f"{reason[: _REASON - 1]}…"

@@ -151,8 +151,8 @@ class Places:
         alike = self._alike(path)
         if alike:
             return f"not in the index; did you mean {alike}?"
-        root = self._index.root
-        if root is not None and os.path.lexists(root / path):
+        where = self._index.source(path)
+        if where is not None and os.path.lexists(where):
             return "is there, but not in the index: ragcli inspect says why"
         return "not in the index"
 

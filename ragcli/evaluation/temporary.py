@@ -19,7 +19,7 @@ from types import TracebackType
 
 from ragcli.errors import IndexUnavailable, UsageError
 from ragcli.indexing import index_folder
-from ragcli.indexing.plan import known_files
+from ragcli.indexing.known import known_files
 from ragcli.indexing.scope import remembered
 from ragcli.records import IndexReport, Progress
 from ragcli.store.index import Index

@@ -20,7 +20,7 @@ _CHARSET = re.compile(
 )
 
 _XHTML = re.compile(r"<html[^>]{0,500}?xmlns\s*=\s*[\"']http://www\.w3\.org/1999/xhtml")
-_DECLARATION = re.compile(r"<\?xml[^>]*\?>")
+_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)[A-Za-z]\w*;")
 """Those of HTML, which XML does not know."""
 
@@ -83,9 +83,17 @@ def parse(source: Source, charset: str | None = None) -> Any:
         text = text.replace("\r", "\n")
     if _XHTML.search(text, 0, 2000) and (tree := _parse_xhtml(text)) is not None:
         return tree
-    parser = lxml.html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    # Pages nest deeper than the 256 elements that the parser allows by itself; 2,048 it then does.
+    parser = lxml.html.HTMLParser(
+        encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True
+    )
     try:
-        return lxml.html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+        tree = lxml.html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+        limits = [entry for entry in parser.error_log if entry.type_name == "ERR_RESOURCE_LIMIT"]
+        if limits:
+            message = f"not read from line {limits[0].line} on: {limits[0].message.split(',')[0]}"
+            source.problems.append(("truncated", message, None))
+        return tree
     except lxml.etree.ParserError:  # nothing but white space or comments
         return None
     except lxml.etree.LxmlError as error:

@@ -16,7 +16,7 @@ from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
 
-_DECLARATION = re.compile(r"<\?xml[^>]*\?>")
+_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _ENCODING = re.compile(rb"<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([\w.:-]+)")
 _TITLES = frozenset({"title", "head", "heading"})
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>")
