@@ -272,7 +272,8 @@ class Settings:
 
     `encoder` is `minilm`, `hash`, `none`, `st:NAME` or `onnx:DIR`; `query_model` (the question's
     own encoder) and `device` belong to `st:`; `chunk` a chunking such as `auto`, `words:100`,
-    `sentences:1`, `tokens:200/20`; `max_file_size` is in bytes; `dim` and `normalise` shape
+    `sentences:1`, `tokens:200/20`; `max_file_size` is in bytes; `ocr` are tesseract's languages
+    for pages without text, such as `deu+eng`, None for no OCR; `dim` and `normalise` shape
     the `hash` encoder only.
     """
 
@@ -286,5 +287,6 @@ class Settings:
     ignore: bool = True
     follow: bool = False
     max_file_size: int = 64 * 1024 * 1024
+    ocr: str | None = None
     dim: int = 1024
     normalise: bool = True

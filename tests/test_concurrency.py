@@ -1,7 +1,8 @@
-"""Two writers, and a writer with ten readers, as real processes."""
+"""Two writers, and writers with readers, as real processes."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -9,28 +10,12 @@ from pathlib import Path
 
 import pytest
 from conftest import answers, build, write_files
+from soak import soak
 
 from ragcli.errors import IndexBusy
 from ragcli.store.lock import write_lock
 
-READER = """
-import sys, time
-from pathlib import Path
-from ragcli.records import SearchRequest
-from ragcli.retrieval.retriever import Retriever
-from ragcli.store.index import Index
-end, seen = time.monotonic() + float(sys.argv[2]), set()
-asked = 0
-while time.monotonic() < end:
-    with Index.open(Path(sys.argv[1])) as index:
-        hits = Retriever(index).search(SearchRequest("epoch harbour", 40)).hits
-    epochs = {hit.text.split()[1] for hit in hits}
-    assert len(hits) == 20, len(hits)
-    assert len(epochs) == 1, epochs
-    seen |= epochs
-    asked += 1
-print(asked, len(seen))
-"""
+SECONDS = float(os.environ.get("RAGCLI_SOAK_SECONDS", "16"))
 
 
 def epoch(number: int) -> dict[str, str]:
@@ -38,29 +23,13 @@ def epoch(number: int) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_ten_readers_beside_a_writer_never_see_half_a_commit(tmp_path: Path) -> None:
-    docs, location = tmp_path / "docs", tmp_path / "rag"
-    write_files(docs, epoch(0))
-    build(location, docs)
-    readers = [
-        subprocess.Popen(
-            [sys.executable, "-c", READER, str(location), "12"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(10)
-    ]
-    number = 0
-    while any(reader.poll() is None for reader in readers):
-        number += 1
-        write_files(docs, epoch(number))
-        assert build(location).counts.indexed == 20
-    results = [reader.communicate() for reader in readers]
-    assert [err for _, err in results if err] == []
-    assert [reader.returncode for reader in readers] == [0] * 10
-    assert number >= 5
-    assert max(int(out.split()[1]) for out, _ in results) >= 3, results
+def test_readers_and_writers_that_are_killed_never_see_half_a_commit(tmp_path: Path) -> None:
+    done = soak(tmp_path / "rag", SECONDS, readers=6, writers=2)
+    print(done)
+    assert done["wrong"] == []
+    assert int(str(done["queries"])) >= 6
+    assert int(str(done["commits"])) >= 2
+    assert done["writers killed"]
 
 
 @pytest.mark.slow

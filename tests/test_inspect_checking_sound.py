@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,13 +15,11 @@ import pytest
 from conftest import build, write_files
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_crash import NEW, OLD, as_a_user_without_power
-from test_crash import run as crash
 from test_incremental import apply, ask_and_keep, some_vectors, steps
+from test_index_faults import as_a_user_without_power
 from test_inspect_checking import FILES, alter, flip, found, look, put
 
 from ragcli.cli.reports.checking import lines
-from ragcli.errors import IndexUnavailable
 from ragcli.indexing import index_folder
 from ragcli.store import merging
 from ragcli.store.index import Index
@@ -98,34 +95,6 @@ def test_nothing_is_found_in_what_ragcli_makes(
             take(location, step)
         build(location)
         assert look(location).findings == ()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", [True, False], ids=["first run", "later run"])
-def test_a_killed_run_leaves_orphans_at_most(tmp_path: Path, first: bool, fake: object) -> None:
-    docs, start, trial = tmp_path / "docs", tmp_path / "start", tmp_path / "trial"
-    write_files(docs, OLD)
-    if not first:
-        build(start, docs, encoder="fake")
-        shutil.rmtree(docs)
-        write_files(docs, NEW)
-    boundaries = int(crash(0, "fake", tmp_path / "whole", docs).stdout)
-    looked = 0
-    for at in range(1, boundaries, 37):
-        shutil.rmtree(trial, ignore_errors=True)
-        if not first:
-            shutil.copytree(start, trial)
-        assert crash(at, "fake", trial, docs).returncode == -9
-        try:
-            kinds = {kind for kind, _ in found(trial)}
-        except IndexUnavailable:
-            assert first
-        else:
-            looked += 1
-            assert kinds <= {"orphan", "gone"}, at
-        build(trial, docs, encoder="fake")
-        assert found(trial) == []
-    assert looked > 3
 
 
 @pytest.mark.parametrize(

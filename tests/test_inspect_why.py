@@ -133,7 +133,7 @@ FILES = {
     "a.md": "# Boats\n\nThe heron is a boat.\n\n# Birds\n\nThe heron is a bird of the river.\n",
     "b.txt": "A heron waits by the weir. " * 3 + "\n",
     "c.txt": "Nothing of it is here.\n",
-    "old.doc": "not a document",
+    "old.djvu": "not a document",
 }
 
 
@@ -157,9 +157,9 @@ def test_one_file_gives_only_so_many(docs: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read(docs: Path) -> None:
-    report = trace(docs / ".rag", "heron", "old.doc")
+    report = trace(docs / ".rag", "heron", "old.djvu")
     assert report.cause == "failed"
-    assert ".doc files are not supported" in report.because
+    assert ".djvu files are not supported" in report.because
 
 
 def test_a_file_that_came_later(docs: Path) -> None:

@@ -17,6 +17,7 @@ from neural import FakeEncoder
 
 from ragcli.records import SearchRequest
 from ragcli.retrieval.retriever import Retriever
+from ragcli.store import segments
 from ragcli.store.catalog import Catalog
 from ragcli.store.index import Index
 from ragcli.store.keeping import keep_vectors
@@ -160,7 +161,7 @@ def test_a_disk_that_is_full_is_no_error(location: Path, monkeypatch: pytest.Mon
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(segments, "_save", full)
     assert not keep(location, list(stored(location).items())[:3])
     monkeypatch.undo()
     assert counts(location) == (120, 0)

@@ -135,6 +135,16 @@ def test_a_reader_whose_segment_was_merged_away_looks_again(made: Path, tmp_path
         assert index.counts() == (2, 2)
 
 
+def test_vectors_that_are_swept_before_they_are_loaded_are_looked_for_again(
+    made: Path, tmp_path: Path
+) -> None:
+    with Index.open(made) as index:
+        index.view()
+        write_files(tmp_path / "docs", {"a.txt": "Harbour crane and lighthouse."})
+        build(made)
+        assert index.view(scoring=True).embedded == 2
+
+
 def test_a_language_whose_last_document_goes_is_forgotten(tmp_path: Path) -> None:
     german = "Der Kran hebt vierzig Tonnen und die Häuser stehen am Hafen."
     english = "The crane lifts what the harbour has, and then it is night."

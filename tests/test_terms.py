@@ -57,6 +57,10 @@ def test_stemming_follows_the_language() -> None:
     assert terms("книги") == terms("книга")
 
 
+def test_a_word_that_is_all_ending_stays() -> None:
+    assert terms("leri", "turkish") == ["leri"]
+
+
 @pytest.mark.parametrize(
     ("text", "language"),
     [

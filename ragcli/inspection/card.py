@@ -6,7 +6,7 @@ Counts come from the catalogue; the sizes of chunks from a sample where there ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 
 import numpy as np
@@ -14,8 +14,9 @@ import numpy as np
 from ragcli.corpus.walk import walk
 from ragcli.errors import ModelUnavailable, UnreadableFile, UsageError
 from ragcli.indexing.analysis import FileTask, read_bytes
-from ragcli.indexing.plan import Plan, known_files, make_plan
-from ragcli.indexing.scope import reading_of, remembered, rules_of
+from ragcli.indexing.known import known_files, rules_of
+from ragcli.indexing.plan import Plan, make_plan
+from ragcli.indexing.scope import reading_of, remembered
 from ragcli.inspection.ledger import KindCount
 from ragcli.inspection.measure import Measure
 from ragcli.inspection.spread import Bin, Spread, bins, spread
@@ -228,7 +229,7 @@ def _pending(index: Index) -> Pending:
         reading = reading_of(index.settings, index.path / ENCODER)
     except ModelUnavailable:  # what shapes chunks cannot be told; whether files changed can
         reading = ""
-        known = {path: replace(row, reading=reading) for path, row in known.items()}
+        known = {path: row._replace(reading=reading) for path, row in known.items()}
     before = {path: row.state for path, row in known.items()}
     items = walk(root, starts, rules_of(index.settings))
     plan = make_plan(items, known, root, reading=reading, full=False, seen=lambda _: None)

@@ -23,7 +23,6 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from ragcli import encoders
 from ragcli.errors import IndexBusy, ModelUnavailable, UsageError
@@ -166,7 +165,7 @@ def _sources(index: Index) -> tuple[bool, int, list[Damage]]:
     """
     root = index.root
     known = files(index)
-    states = [] if root is None else [_state(root, file) for file in known]
+    states = [] if root is None else [_state(index, file) for file in known]
     gone = [file.path for file, state in zip(known, states, strict=False) if state == "gone"]
     if root is None or (gone and len(gone) == len(known)):
         return False, 0, []
@@ -175,10 +174,13 @@ def _sources(index: Index) -> tuple[bool, int, list[Damage]]:
     return True, states.count("changed"), damages
 
 
-def _state(root: Path, file: StoredFile) -> str:
+def _state(index: Index, file: StoredFile) -> str:
     """`gone`, `changed` or `same`; what cannot be looked at is not gone."""
+    where = index.source(file.path)
+    if where is None:
+        return "gone"
     try:
-        now = os.stat(root / file.path)
+        now = os.stat(where)
     except (FileNotFoundError, NotADirectoryError):
         return "gone"
     except OSError:

@@ -115,7 +115,7 @@ def _only(values: set[str | None]) -> str | None:
 def _stale(index: Index, file: StoredFile | None) -> bool | None:
     if file is None or not file.mtime_ns:  # a file that could not be opened has no time
         return None
-    return is_stale(index.root, file.path, file.size, file.mtime_ns)
+    return is_stale(index, file.path, file.size, file.mtime_ns)
 
 
 def _chunks(

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from ragcli.corpus.readers import BINARY_SUFFIXES, effective_suffix
+from ragcli.corpus.suffixes import BINARY_SUFFIXES, suffix_by_name
 from ragcli.corpus.walk import LeftOut, explain
 from ragcli.errors import UsageError
-from ragcli.indexing.scope import rules_of
+from ragcli.indexing.known import rules_of
 from ragcli.store.contents import (
     Outlined,
     StoredFile,
@@ -151,7 +151,7 @@ def _left_out(index: Index, root: Path | None, path: str) -> str | None:
     if isinstance(verdict, LeftOut):
         reason = f"{verdict.reason} ({verdict.detail})" if verdict.detail else verdict.reason
         return f"{reason}, as is the whole of {verdict.path}/" if verdict.folder else reason
-    if effective_suffix(path) in BINARY_SUFFIXES:
+    if suffix_by_name(path) in BINARY_SUFFIXES:
         return "binary"
     return "ragcli index has not run since it came"
 

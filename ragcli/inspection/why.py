@@ -193,7 +193,7 @@ class _Trace:
             word = "could not be read" if file.state == "failed" else "was left out"
             why = "; ".join(problem.message for problem in ledger) or told
             return self._stop("file", file.state, f"{path} {word}: {why}")
-        stale = is_stale(self._index.root, file.path, file.size, file.mtime_ns)
+        stale = is_stale(self._index, file.path, file.size, file.mtime_ns)
         self._step("file", True, f"{path} was read, {file.size:,} bytes; {_SINCE[stale]}")
         if target.chunks:
             return None

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ragcli.encoders.torch_model import load_model, quiet
+from ragcli.encoders.hub import quiet
+from ragcli.encoders.torch_model import load_model
 from ragcli.errors import ModelUnavailable
 
 

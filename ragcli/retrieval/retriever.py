@@ -7,13 +7,11 @@ writes only what `keep` keeps.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -225,9 +223,8 @@ class Retriever:
         """`chosen`, in their order, as hits: with text, place, and where each score is from."""
         stored = self._index.chunks(candidate.chunk for candidate in chosen)
         weights = softmax(np.array([candidate.score for candidate in chosen])).tolist()
-        root = self._index.root
         return tuple(
-            _hit(ranking, candidate, rank, weight, stored[candidate.chunk], root)
+            _hit(ranking, candidate, rank, weight, stored[candidate.chunk], self._index)
             for rank, (candidate, weight) in enumerate(zip(chosen, weights, strict=True), 1)
         )
 
@@ -238,7 +235,7 @@ def _hit(
     rank: int,
     weight: float,
     found: StoredChunk,
-    root: Path | None,
+    index: Index,
 ) -> Hit:
     lexical, dense = ranking.lexical, ranking.dense
     vector = None if np.isnan(candidate.dense) else candidate.dense
@@ -262,16 +259,19 @@ def _hit(
         neighbour=candidate.neighbour,
         rerank=candidate.rerank,
         terms=lexical.terms(candidate.chunk) if lexical else (),
-        stale=is_stale(root, found.file, found.size, found.mtime_ns),
+        stale=is_stale(index, found.file, found.size, found.mtime_ns),
     )
 
 
-def is_stale(root: Path | None, path: str, size: int, mtime_ns: int) -> bool | None:
+def is_stale(index: Index, path: str, size: int, mtime_ns: int) -> bool | None:
     """Whether the file is not as it was read; None where the sources are not here."""
-    if root is None:
+    if index.root is None:
         return None
+    where = index.source(path)
+    if where is None:
+        return True
     try:
-        now = os.stat(root / path)
+        now = where.stat()
     except OSError:
         return True
     return (now.st_size, now.st_mtime_ns) != (size, mtime_ns)

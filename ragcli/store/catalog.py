@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import struct
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 
 from ragcli.errors import (
@@ -25,6 +27,10 @@ from ragcli.errors import (
 FILE = "catalog.sqlite"
 APPLICATION_ID = 0x52414743
 FORMAT = 1
+
+_MAGIC = b"SQLite format 3\0"
+_HEADER = struct.Struct(">60xi4xi31xH3x")
+"""Of a database file: its user_version and application_id, and how much its schema's page holds."""
 
 _WAIT_MS = 30_000
 _CHECKPOINT_WAIT_MS = 100
@@ -93,9 +99,18 @@ END;
 """
 
 
+SCHEMA_DIGEST = "b5620d183a0417f0"
+"""`schema_digest` of a database that `_SCHEMA` made; a change of it is another FORMAT."""
+
+_ATTACHED = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+"""What a rollback journal ends with that names a journal of several databases."""
+
+
 def _connect(
     path: Path, *, read_only: bool, immutable: bool = False, wait_ms: int = _WAIT_MS
 ) -> sqlite3.Connection:
+    if not read_only:
+        _refuse_planted(path)
     query = "?mode=ro" if read_only else "?mode=rwc"
     connection = sqlite3.connect(
         path.absolute().as_uri() + query + ("&immutable=1" if immutable else ""),
@@ -107,12 +122,48 @@ def _connect(
     return connection
 
 
+def _refuse_planted(path: Path) -> None:
+    """Raises IndexForeign for a journal that no ragcli wrote.
+
+    SQLite plays a journal back that lies beside the file, and removes the file that such a one
+    names as that of several databases, wherever it is. ragcli opens one database at a time.
+    """
+    journal = path.with_name(f"{path.name}-journal")
+    try:
+        with journal.open("rb") as file:
+            file.seek(max(0, file_size(journal) - len(_ATTACHED)))
+            planted = file.read() == _ATTACHED
+    except FileNotFoundError:
+        return
+    if planted:
+        raise IndexForeign(
+            f"{journal} was not made by ragcli", "remove it, or name another index: --index DIR"
+        )
+
+
+def schema_digest(connection: sqlite3.Connection) -> str:
+    """A digest of type, name and text of all that a database holds, white space apart."""
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name")
+    every = [(kind, name, " ".join((sql or "").split())) for kind, name, sql in rows]
+    return blake2b(repr(every).encode(), digest_size=8).hexdigest()
+
+
 def _identity(connection: sqlite3.Connection, folder: Path) -> None:
     """Raises IndexForeign unless the file is a catalogue of this format."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application == 0 and _is_bare(connection):
         raise IndexNotFound(f"the index in {folder} was never begun", "ragcli index FOLDER")
+    _is_ours(application, version, folder)
+    # A view or trigger of a stranger's would run whenever a table of that name is used.
+    if schema_digest(connection) != SCHEMA_DIGEST:
+        raise IndexForeign(
+            f"{folder} has tables that this ragcli does not make",
+            f"remove the folder {folder} and run ragcli index again",
+        )
+
+
+def _is_ours(application: int, version: int, folder: Path) -> None:
     if application != APPLICATION_ID:
         raise IndexForeign(f"{folder} was not made by ragcli", "name another folder: --index DIR")
     if version != FORMAT:
@@ -122,7 +173,7 @@ def _identity(connection: sqlite3.Connection, folder: Path) -> None:
         )
 
 
-def _not_ours(path: Path, error: BaseException) -> IndexForeign:
+def _not_ours(path: Path, error: BaseException | str) -> IndexForeign:
     return IndexForeign(
         f"{path} is not a ragcli catalogue, or a broken one: {error}",
         f"if it was yours, remove the folder {path.parent} and index again; else --index DIR",
@@ -187,7 +238,7 @@ class Catalog:
 
         It is whole as long as no log waits to be folded in.
         """
-        if _size(path.with_name(f"{FILE}-wal")):
+        if file_size(path.with_name(f"{FILE}-wal")):
             raise IndexUnavailable(
                 f"{path} cannot be read here: {error}, and its log is not folded in",
                 "copy the index to a place where you can write, and run ragcli index",
@@ -210,22 +261,23 @@ class Catalog:
 
     @staticmethod
     def check_identity(folder: Path) -> None:
-        """Raises IndexForeign where a catalogue file is there and not ours; touches nothing."""
+        """Raises IndexForeign where a catalogue file is there and not ours; touches nothing.
+
+        Reads the first bytes alone: until its log is folded in, the rest need not hold together.
+        """
         path = folder / FILE
-        if not _size(path):
+        if not path.is_file():
+            raise _not_ours(path, "it is no file")
+        with path.open("rb") as file:
+            header = file.read(_HEADER.size)
+        if not header:
             return
-        try:
-            connection = _connect(path, read_only=True, immutable=True)
-        except sqlite3.Error as error:
-            raise _not_ours(path, error) from error
-        try:
-            _identity(connection, folder)
-        except IndexNotFound:
-            return  # a first run was killed over it, or its commit still waits in the log
-        except sqlite3.Error as error:
-            raise _not_ours(path, error) from error
-        finally:
-            connection.close()
+        if len(header) < _HEADER.size or not header.startswith(_MAGIC):
+            raise _not_ours(path, "it is no SQLite database")
+        version, application, cells = _HEADER.unpack(header)
+        # Without a table: a first run was killed over it, or its commit still waits in the log.
+        if application or cells:
+            _is_ours(application, version, folder)
 
     @classmethod
     def open_write(cls, folder: Path, *, wait_ms: int = _WAIT_MS) -> Catalog:
@@ -282,7 +334,7 @@ class Catalog:
         row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         try:
             return default if row is None else json.loads(row[0])
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise spoilt(self.folder, f"its {key} cannot be read") from error
 
     def put(self, key: str, value: object) -> None:
@@ -321,7 +373,8 @@ def decode_path(path: bytes) -> str:
     return os.fsdecode(path)
 
 
-def _size(path: Path) -> int:
+def file_size(path: Path) -> int:
+    """Its bytes; 0 where it is not there."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

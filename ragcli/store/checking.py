@@ -178,7 +178,7 @@ def _check_meta(connection: sqlite3.Connection) -> Iterator[Damage]:
     for key, value in connection.execute("SELECT key, value FROM meta"):
         try:
             known[key] = json.loads(value)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             yield Damage("catalogue", "meta", f"what is remembered as {key} cannot be read")
     settings, usual = known.get("settings", {}), Settings()
     if not isinstance(settings, dict):
@@ -226,7 +226,7 @@ def _is_heading_path(stored: bytes) -> bool:
         return True
     try:
         path = json.loads(stored)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(path, list) and all(isinstance(part, str) for part in path)
 

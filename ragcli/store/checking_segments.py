@@ -15,7 +15,7 @@ from ragcli.errors import IndexDamaged
 from ragcli.store.catalog import Catalog
 from ragcli.store.checking import Damage, some
 from ragcli.store.checking_arrays import Chunks, Shape, check_postings, check_vectors
-from ragcli.store.folder import SEGMENTS
+from ragcli.store.folder import segments_of
 from ragcli.store.segments import MANIFEST, Segment
 
 _PAIR = np.dtype([("chunk", np.int64), ("document", np.int64)])
@@ -102,7 +102,7 @@ class SegmentsCheck:
 
     def _open(self, listed: _Listed) -> Segment:
         try:
-            return Segment(self._catalog.folder / SEGMENTS, listed.name, listed.checksum)
+            return Segment(segments_of(self._catalog.folder), listed.name, listed.checksum)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise IndexDamaged(f"the manifest of segment {listed.name} cannot be read") from error
         except IndexDamaged as error:

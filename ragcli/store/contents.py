@@ -6,13 +6,12 @@ Owns the reading queries of `inspection` and `evaluation`. Retrieval's own are i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ragcli.records import Passage, Problem
 from ragcli.store.catalog import decode_path, encode_path
-from ragcli.store.index import Index, display_path
+from ragcli.store.index import Index, display_path, heading_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +226,8 @@ def placed(index: Index, chunks: Iterable[int]) -> list[PlacedChunk]:
                 found[chunk] = PlacedChunk(
                     Passage(
                         chunk, display_path(path, record), begins, ends, text,
-                        None if first is None else (first, last), page, tuple(json.loads(heading)),
+                        None if first is None else (first, last), page,
+                        heading_path(index, chunk, heading),
                     ),
                     record, title, before,
                 )  # fmt: skip

@@ -24,6 +24,7 @@ from ragcli.records import Chunk, Settings
 from ragcli.store.catalog import FILE, Catalog, damaged, decode_path, spoilt
 from ragcli.store.folder import FOLDER
 from ragcli.store.languages import FUNCTION_WORDS
+from ragcli.store.origin import Origin
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,13 +72,25 @@ def read_settings(catalog: Catalog) -> Settings:
     stored = catalog.get("settings", {})
     if not isinstance(stored, dict):
         raise spoilt(catalog.folder, "its settings cannot be read")
-    known = {field.name for field in fields(Settings)}
+    known = {field.name: field.default for field in fields(Settings)}
     values: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in stored.items()
         if key in known
     }
+    for key, value in values.items():
+        if not _is_like(value, known[key]):
+            raise spoilt(catalog.folder, f"its setting {key} cannot be {value!r:.40}")
     return Settings(**values)
+
+
+def _is_like(value: object, default: object) -> bool:
+    """Whether `value` is of the type of a setting's default, which None is for a text or none."""
+    if default is None:
+        return value is None or isinstance(value, str)
+    if isinstance(value, tuple):
+        return isinstance(default, tuple) and all(isinstance(each, str) for each in value)
+    return type(value) is type(default)
 
 
 class Index:
@@ -137,14 +150,32 @@ class Index:
             return self.catalog.get("calibration")
 
     @cached_property
-    def root(self) -> Path | None:
-        """The indexed folder, None where it is not there any more."""
+    def _origin(self) -> Origin | None:
+        """None where the sources are not there, or the index is not believed about them."""
         with self.reading():
-            stored = self.catalog.get("root")
-        if not isinstance(stored, str):
+            found = Origin.of(self.catalog, follow=self.settings.follow)
+        if found is None or found.refusal(self.path) or not found.root.is_dir():
             return None
-        root = Path(os.path.normpath(self.path.absolute().parent / stored))
-        return root if root.is_dir() else None
+        return found
+
+    @property
+    def root(self) -> Path | None:
+        """The indexed folder; None where it is not there, or not one the index may speak of."""
+        return None if self._origin is None else self._origin.root
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """What is indexed below the root."""
+        return () if self._origin is None else self._origin.starts
+
+    @property
+    def made_here(self) -> bool:
+        """Whether it is no copy, and its sources are there."""
+        return self._origin is not None and self._origin.made_here
+
+    def source(self, path: str) -> Path | None:
+        """Where a file of the index lies; None without a root, and outside of it."""
+        return None if self._origin is None else self._origin.source(path)
 
     def view(self, *, scoring: bool = False) -> View:
         """The live segments; with `scoring`, their vectors are loaded too.
@@ -170,7 +201,7 @@ class Index:
 
     def _begin_again(self) -> None:
         self._view = None
-        for name in ("settings", "encoder", "calibration", "root", "problem_count"):
+        for name in ("settings", "encoder", "calibration", "_origin", "problem_count"):
             self.__dict__.pop(name, None)
         with self.reading() as connection:
             connection.execute("COMMIT")
@@ -263,12 +294,9 @@ class Index:
             " c.page, c.heading, f.size, f.mtime_ns",
             ids,
         ):
-            try:
-                heading = tuple(map(str, json.loads(row[10])))
-                if not (isinstance(row[6], str) and isinstance(row[9], str | None)):
-                    raise TypeError("no text")
-            except (ValueError, TypeError) as error:
-                raise spoilt(self.path, f"passage {row[0]} cannot be read") from error
+            heading = heading_path(self, row[0], row[10])
+            if not (isinstance(row[6], str) and isinstance(row[9], str | None)):
+                raise spoilt(self.path, f"passage {row[0]} cannot be read")
             chunk = Chunk(
                 start=row[4],
                 end=row[5],
@@ -324,6 +352,14 @@ class StoredChunk:
     def path(self) -> str:
         """The file's path, with `#record` where the document is a record."""
         return display_path(self.file, self.record)
+
+
+def heading_path(index: Index, chunk: int, stored: str) -> tuple[str, ...]:
+    """The headings above a chunk, as they are stored. Raises IndexDamaged."""
+    try:
+        return tuple(map(str, json.loads(stored)))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise spoilt(index.path, f"passage {chunk} cannot be read") from error
 
 
 def display_path(path: str | bytes, record: str | None) -> str:

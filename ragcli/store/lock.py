@@ -36,7 +36,9 @@ def write_lock(folder: Path, wait: float) -> Iterator[None]:
 
     Raises IndexBusy after that, OSError where the lock file cannot be made.
     """
-    handle = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+    # A link would make a file where it leads.
+    flags = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    handle = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | flags, 0o644)
     try:
         end = time.monotonic() + wait
         while not _try_lock(handle):

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
-from collections.abc import Callable, Mapping
+import stat
+from collections.abc import Callable, Mapping, Set
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 _UNFINISHED = ".unfinished-"
+_NAME = re.compile(r"[pv]-[0-9a-z]{1,40}")
+_MOST_MANIFEST = 1 << 20
 _HINT = "ragcli index --full   (checks every part and makes it again)"
 
 
@@ -37,7 +41,7 @@ def _checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Make a file's or folder's content survive a power cut."""
     if os.name == "nt" and path.is_dir():
         return
@@ -46,6 +50,19 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _save(path: Path, array: NDArray[np.generic]) -> None:
+    """What `np.save` writes; that hands small arrays to C's stdio and does not ask it whether they
+    reached the disk.
+    """
+    import numpy as np
+    from numpy.lib import format as npy
+
+    rows = np.ascontiguousarray(array)
+    with path.open("wb") as file:
+        npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(rows))
+        file.write(rows.data)
 
 
 def write_segment(
@@ -62,26 +79,24 @@ def write_segment(
     """
     import secrets
 
-    import numpy as np
-
     folder.mkdir(exist_ok=True)
     name = f"{prefix}-{secrets.token_hex(6)}"
     unfinished = folder / f"{_UNFINISHED}{name}"
     unfinished.mkdir()
     for key, array in arrays.items():
-        np.save(unfinished / f"{key}.npy", array, allow_pickle=False)
+        _save(unfinished / f"{key}.npy", array)
     for file_name, write in (writers or {}).items():
         write(unfinished / file_name)
     files = {}
     for path in sorted(unfinished.iterdir()):
-        _sync(path)
+        sync(path)
         files[path.name] = {"bytes": path.stat().st_size, "blake2b": _checksum(path)}
     manifest = json.dumps({"files": files}, indent=1).encode()
     (unfinished / MANIFEST).write_bytes(manifest)
-    _sync(unfinished / MANIFEST)
-    _sync(unfinished)
+    sync(unfinished / MANIFEST)
+    sync(unfinished)
     unfinished.rename(folder / name)
-    _sync(folder)
+    sync(folder)
     return name, blake2b(manifest, digest_size=16).hexdigest()
 
 
@@ -90,9 +105,15 @@ class Segment:
 
     def __init__(self, folder: Path, name: str, checksum: str) -> None:
         """Raises IndexDamaged where the folder, a file or a length is not as it was written."""
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            raise IndexDamaged(f"no segment of an index is named {name!r:.40}", _HINT)
         self.name = name
         self.path = folder / name
         try:
+            if not stat.S_ISDIR(self.path.lstat().st_mode):
+                raise IndexDamaged(f"segment {name} of the index is no folder", _HINT)
+            if self._size(MANIFEST) > _MOST_MANIFEST:
+                raise IndexDamaged(f"the manifest of segment {name} is none", _HINT)
             manifest = (self.path / MANIFEST).read_bytes()
         except OSError as error:
             raise IndexDamaged(f"segment {name} of the index is missing", _HINT) from error
@@ -107,11 +128,23 @@ class Segment:
             raise IndexDamaged(f"the manifest of segment {name} is none", _HINT) from error
         for file_name, (written, _) in self._files.items():
             try:
-                size = (self.path / file_name).stat().st_size
+                size = self._size(file_name)
             except OSError as error:
                 raise IndexDamaged(f"{name}/{file_name} of the index is missing", _HINT) from error
             if size != written:
                 raise IndexDamaged(f"{name}/{file_name} of the index is cut or longer", _HINT)
+
+    def _size(self, file_name: str) -> int:
+        """Bytes of a file of the segment; raises IndexDamaged for what `write_segment` never made.
+
+        A link or a name with a slash would lead out of the index, a pipe would never end.
+        """
+        if Path(file_name).name != file_name:
+            raise IndexDamaged(f"{self.name} of the index names {file_name!r:.40}", _HINT)
+        status = (self.path / file_name).lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise IndexDamaged(f"{self.name}/{file_name} of the index is no file", _HINT)
+        return status.st_size
 
     def __contains__(self, key: str) -> bool:
         """Whether it has an array `key`."""
@@ -122,11 +155,18 @@ class Segment:
         import numpy as np
 
         path = self.path / f"{key}.npy"
+        if key not in self:
+            raise IndexDamaged(f"{self.name}/{key}.npy of the index is missing", _HINT)
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except Exception as error:  # what a broken header raises is numpy's business
             raise IndexDamaged(f"{self.name}/{key}.npy of the index: {error}", _HINT) from error
         return np.asarray(array)
+
+    @property
+    def files(self) -> Set[str]:
+        """The names of its files, without the manifest."""
+        return self._files.keys()
 
     @property
     def bytes(self) -> int:

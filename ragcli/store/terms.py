@@ -129,7 +129,8 @@ def expand(surface: str, language: str = DEFAULT, *, singles: bool = True) -> li
     """
     if surface.isascii():
         if surface.isalpha() and (surface.islower() or surface.istitle()):
-            return [_stemmer(language)(surface.lower()[:_MAX_TERM])]
+            word = surface.lower()[:_MAX_TERM]
+            return [_stemmer(language)(word) or word]
         return _expand_spaced(surface, language)
     surface = unicodedata.normalize("NFKC", surface)
     unspaced, runs = _unspaced()

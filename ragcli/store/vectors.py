@@ -21,6 +21,9 @@ from ragcli.store.rows import OpenRows
 from ragcli.store.segments import write_segment
 
 FILE = "vectors.faiss"
+_KINDS = (b"IxSQ", b"IxFI")
+"""What a file begins with that `write_vectors` wrote."""
+
 _BLOCK = 8192
 _FEW = 4
 _MORE = 28
@@ -115,13 +118,18 @@ class Vectors(OpenRows):
             f"{self.segment.name}/{FILE} of the index cannot be read",
             "ragcli index --full   (checks every part and makes it again)",
         )
+        # FAISS can read kinds that open further files, which a stranger's may name.
+        path = self.segment.path / FILE
         try:
-            index = faiss.read_index(
-                str(self.segment.path / FILE), faiss.IO_FLAG_MMAP_IFC | faiss.IO_FLAG_READ_ONLY
+            if FILE not in self.segment.files or _kind(path) not in _KINDS:
+                raise broken
+            index: Any = faiss.read_index(
+                str(path), faiss.IO_FLAG_MMAP_IFC | faiss.IO_FLAG_READ_ONLY
             )
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError, OSError) as error:  # OSError: a writer swept it
             raise broken from error
-        if index.ntotal != self.rows:
+        wide = np.dtype(np.float32 if isinstance(index, faiss.IndexFlat) else np.uint8).itemsize
+        if index.ntotal != self.rows or index.codes.size() != self.rows * index.d * wide:
             raise broken
         return index
 
@@ -325,6 +333,11 @@ def _row_norms(codes: NDArray[Any], weights: Vector) -> NDArray[np.float32]:
         np.square(block, out=block)
         norms[start : start + _BLOCK] = np.sqrt(block @ squared)
     return norms
+
+
+def _kind(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(4)
 
 
 def idf_weights(frequencies: NDArray[np.int64], chunks: int) -> Vector:

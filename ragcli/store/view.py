@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcli.store.catalog import Catalog
-from ragcli.store.folder import SEGMENTS
+from ragcli.store.folder import segments_of
 from ragcli.store.rows import OpenSegment
 from ragcli.store.segments import Segment
 from ragcli.store.vectors import Vectors
@@ -40,7 +40,7 @@ class View(NamedTuple):
 
 def open_view(catalog: Catalog) -> View:
     """Open what the catalogue lists now. Raises IndexDamaged."""
-    folder = catalog.folder / SEGMENTS
+    folder = segments_of(catalog.folder)
     dead = np.array(catalog.column("SELECT chunk FROM tombstones ORDER BY chunk"), np.int64)
     postings, vectors = (
         [

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, TypeVar
 from ragcli.encoders import Encoded
 from ragcli.records import Settings
 from ragcli.store.batch import Batch, FileState, SegmentContent, VectorContent
-from ragcli.store.catalog import Catalog, encode_path
-from ragcli.store.folder import SEGMENTS
+from ragcli.store.catalog import Catalog, encode_path, spoilt
+from ragcli.store.folder import segments_of
 from ragcli.store.merging import choose_merge, merge_postings, merge_vectors
 from ragcli.store.openfile import OpenFile
+from ragcli.store.origin import ORIGIN, origin
 
 if TYPE_CHECKING:
     import sqlite3
@@ -48,7 +49,7 @@ class Writer:
     @property
     def segments(self) -> Path:
         """The folder that segments lie in."""
-        return self.folder / SEGMENTS
+        return segments_of(self.folder)
 
     def connection(self) -> sqlite3.Connection:
         """Inside the batch's transaction, begun at the first write."""
@@ -88,6 +89,7 @@ class Writer:
             ("settings", asdict(settings)),
             ("root", root),
             ("starts", list(starts)),
+            (ORIGIN, origin(self.folder)),
             ("made_by", made_by),
         ):
             self.catalog.put(key, value)
@@ -281,14 +283,15 @@ class Writer:
         ).fetchone()[0]
         return rows
 
-    def merge_postings(self) -> bool:
+    def merge_postings(self, most: int | None = None) -> bool:
         """Merge segments of like size when there are many, and drop dead rows where it pays.
 
-        Returns whether anything was merged; commits it.
+        Of segments of up to `most` rows alone where that is given. Returns whether anything was
+        merged; commits it.
         """
         if not self._may_merge("segments"):
             return False
-        chosen = _chosen(self.view().postings)
+        chosen = _chosen([p for p in self.view().postings if most is None or p.rows <= most])
         if chosen:
             merged = merge_postings(chosen)
             self._forget("segments", chosen)
@@ -299,7 +302,7 @@ class Writer:
         return bool(chosen)
 
     def merge_vectors(self, most: int | None = None) -> bool:
-        """The same for vectors, of segments of up to `most` rows alone where that is given."""
+        """The same for vectors."""
         if not self._may_merge("vectors"):
             return False
         chosen = _chosen([v for v in self.view().vectors if most is None or v.rows <= most])
@@ -313,8 +316,13 @@ class Writer:
         return bool(chosen)
 
     def _may_merge(self, table: str) -> bool:
-        """Whether it is worth opening the segments: there are dead rows, or enough of a size."""
+        """Whether it is worth opening the segments: there are dead rows, or enough of a size.
+
+        Raises IndexDamaged for a count that is none.
+        """
         rows = self.catalog.connection.execute(f"SELECT rows, rows FROM {table}").fetchall()
+        if wrong := [count for count, _ in rows if not isinstance(count, int)]:
+            raise spoilt(self.folder, f"a segment of {wrong[0]!r:.40} rows")
         return bool(self.catalog.count("tombstones") or choose_merge(rows))
 
     def _forget(self, table: str, opened: Sequence[OpenRows]) -> None:
