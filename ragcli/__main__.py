@@ -11,7 +11,10 @@ def main() -> None:
     """Run the command that the arguments name and end the process with its exit code."""
     # Nothing made while modules load becomes garbage: collecting then costs 10 ms of the start.
     gc.disable()
-    from ragcli.cli.app import run
+    try:
+        from ragcli.cli.app import run
+    except KeyboardInterrupt:  # before there is anyone who could tell of it
+        os._exit(130)
 
     gc.freeze()
     gc.enable()

@@ -283,3 +283,19 @@ def test_a_profiler_gets_its_end() -> None:
     done = program("--version", flags=("-m", "cProfile"))
     assert done.stdout.startswith(b"ragcli ")
     assert b"function calls" in done.stdout
+
+
+def test_ctrl_c_while_it_is_loaded_is_quiet() -> None:
+    program = """
+import sys
+from importlib.abc import MetaPathFinder
+class Interrupted(MetaPathFinder):
+    def find_spec(self, name, *more):
+        if name == "ragcli.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from ragcli.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

@@ -23,7 +23,7 @@ FLOORS = (
 """The house from the top; a room may use its own modules and every floor below its own."""
 
 HEAVY = {
-    "charset_normalizer", "docx", "faiss", "jinja2", "llama_cpp", "lxml", "markdown_it",
+    "chardet", "docx", "faiss", "jinja2", "llama_cpp", "lxml", "markdown_it",
     "matplotlib", "numpy", "onnxruntime", "openpyxl", "pathspec", "plotly", "pptx", "pydantic",
     "pypdf", "rich", "sqlite3", "Stemmer", "tokenizers", "torch", "transformers",
 }  # fmt: skip

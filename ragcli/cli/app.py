@@ -10,9 +10,14 @@ import importlib
 import itertools
 import os
 import re
+import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, cast
 
 import typer
@@ -44,7 +49,10 @@ _EPILOG = """\
 Exit codes:
   0 done · 1 nothing found, or a check failed · 2 wrong usage
   3 no index, or not readable · 4 busy · 5 files failed (--strict)
-  6 no such model · 70 a bug · 130 interrupted"""
+  6 no such model · 70 a bug · 130 interrupted (143 by SIGTERM)"""
+
+_ENDING_SECONDS = 5.0
+"""So long a signal has before the next one of its kind counts."""
 
 
 class InternalError(RagcliError):
@@ -52,9 +60,43 @@ class InternalError(RagcliError):
 
 
 class Interrupted(RagcliError):
-    """Ctrl-C."""
+    """Ctrl-C, or another signal that asks for an end; the exit code is 128 and its number."""
 
-    exit_code = 130
+    def __init__(self, number: int | None, hint: str) -> None:
+        by = "" if number is None else f" by {signal.Signals(number).name}"
+        super().__init__(f"interrupted{by}", hint)
+        self.exit_code = 128 + (number or signal.SIGINT)
+
+
+class Ending:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt while it is entered, as SIGINT does by itself.
+
+    Who closes a terminal or stops a service may send several, and those must not cut short what
+    the first one ends: for some seconds only Ctrl-C does. What is ignored (`nohup`) stays so.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._outside: dict[int, Any] = {}
+        self._again = 0.0
+
+    def __enter__(self) -> Ending:
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+                    self._outside[number] = signal.signal(number, self._end)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._outside.items():
+            signal.signal(number, handler)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        if time.monotonic() >= self._again:
+            self._again = time.monotonic() + _ENDING_SECONDS
+            self.number = number
+            raise KeyboardInterrupt
 
 
 class CommandGroup(TyperGroup):
@@ -120,7 +162,8 @@ def run(arguments: Sequence[str]) -> int:
     prepare_streams()
     flags = set(itertools.takewhile(lambda argument: argument != "--", arguments))
     try:
-        return _outcome(arguments, flags)
+        with Ending() as ending:
+            return _outcome(arguments, flags, ending)
     except OutputClosed:
         # Nothing more may be written to that pipe, not even at the end of the process.
         devnull = os.open(os.devnull, os.O_WRONLY)
@@ -129,7 +172,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0
 
 
-def _outcome(arguments: Sequence[str], flags: set[str]) -> int:
+def _outcome(arguments: Sequence[str], flags: set[str], ending: Ending) -> int:
     try:
         command = _parse(arguments)
         if command is not None:
@@ -137,14 +180,15 @@ def _outcome(arguments: Sequence[str], flags: set[str]) -> int:
     except OutputClosed:
         raise
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 -- the boundary
-        shown = _shown(error)
+        shown = _shown(error, ending)
         if isinstance(shown, InternalError) and (
             "--debug" in flags or os.environ.get("RAGCLI_DEBUG")
         ):
             import traceback
 
             traceback.print_exception(error)
-        print_error(shown, _kind(shown), as_json="--json" in flags)
+        with suppress(UsageError):  # the terminal may be gone, and then nobody can be told
+            print_error(shown, _kind(shown), as_json="--json" in flags)
         return shown.exit_code
     return 0
 
@@ -159,14 +203,15 @@ def _parse(arguments: Sequence[str]) -> CommandLine | None:
         return None
 
 
-def _shown(error: BaseException) -> RagcliError:
-    """What the user is told of an error."""
+def _shown(error: BaseException, ending: Ending) -> RagcliError:
+    """What the user is told of an error; after a signal, whatever it led to is its doing."""
+    if isinstance(error, KeyboardInterrupt) or ending.number is not None:
+        told = str(error) if isinstance(error, KeyboardInterrupt) else ""
+        return Interrupted(ending.number, told or "the same command starts again")
     if isinstance(error, RagcliError):
         return error
     if isinstance(error, FileNotFoundError) and not _has_working_folder():
         return UsageError("the working folder is not there any more", "cd to one that is")
-    if isinstance(error, KeyboardInterrupt):
-        return Interrupted("interrupted", str(error) or "the same command starts again")
     return InternalError(
         f"internal error: {type(error).__name__}: {error}", "--debug shows the traceback"
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,6 +95,13 @@ class IndexFolder(options.CommandLine):
             help="skip larger files: 500k, 64M, 2G [64M]",
         ),
     ] = None
+    ocr: Annotated[
+        str | None,
+        _remembered(
+            metavar="LANGS",
+            help="read PDF pages without text by tesseract: eng, deu+eng; '' stops it [no]",
+        ),
+    ] = None
     dim: Annotated[
         int | None,
         _remembered(parser=options.whole_number(1), metavar="N", help="hash: dimensions [1024]"),
@@ -101,6 +109,9 @@ class IndexFolder(options.CommandLine):
     normalise: Annotated[bool | None, _remembered(help="hash: vectors of length 1 [yes]")] = None
     lazy: Annotated[bool, _this_run("--lazy", help="no vectors now")] = False
     full: Annotated[bool, _this_run("--full", help="read every file anew")] = False
+    watch: Annotated[
+        bool, _this_run("--watch", help="go on, and take in each change; needs ragcli[watch]")
+    ] = False
     dry_run: Annotated[
         bool, _this_run("--dry-run", help="say what would be done, write nothing")
     ] = False
@@ -114,6 +125,8 @@ class IndexFolder(options.CommandLine):
     def run(self) -> None:
         """Index, showing how far it is, and print the report."""
         paths = self.paths or []
+        if self.watch:
+            self._check_watching()
         if not self.yes:
             _refuse_everything(paths)
 
@@ -131,6 +144,20 @@ class IndexFolder(options.CommandLine):
                 progress=display.show,
             )
         _finish(report, self.output, strict=self.strict)
+        if self.watch:
+            from ragcli.cli.watching import watch
+
+            watch(report, self.output, lazy=self.lazy, workers=self.workers)
+
+    def _check_watching(self) -> None:
+        """Raises UsageError for what says something of a run that ends, ModelUnavailable."""
+        for name, given in (("--dry-run", self.dry_run), ("--strict", self.strict)):
+            if given:
+                raise UsageError(f"--watch does not end, and {name} is of a run that does",
+                                 "give one of them")  # fmt: skip
+        from ragcli.cli.watching import require_watcher
+
+        require_watcher()
 
     def _changes(self) -> dict[str, object]:
         """The settings that were given, and only those; `--glob ''` gives an empty list."""
@@ -282,16 +309,20 @@ def summary(report: IndexReport) -> list[str]:
 
 
 def _problems(problems: Sequence[Problem]) -> list[str]:
-    """The first problems by file, one line each, and how many more there are."""
+    """The first problems by file, a line for each kind in a file, and how many more there are."""
     if not problems:
         return []
-    ordered = sorted(problems, key=lambda problem: problem.path)
+    alike: dict[tuple[str, str], list[Problem]] = {}
+    for problem in sorted(problems, key=lambda problem: problem.path):
+        alike.setdefault((problem.path, problem.kind), []).append(problem)
     lines = [f"{counted(len(problems), 'problem')}:"]
-    for problem in ordered[:PROBLEMS_SHOWN]:
-        page = "" if problem.page is None else f" p. {problem.page}"
-        lines.append(visible(f"  {problem.path}{page}: {problem.message} ({problem.kind})"))
-    if len(problems) > PROBLEMS_SHOWN:
-        lines.append(f"  … and {len(problems) - PROBLEMS_SHOWN:,} more: ragcli inspect --problems")
+    for (path, kind), found in islice(alike.items(), PROBLEMS_SHOWN):
+        page = "" if found[0].page is None else f" p. {found[0].page}"
+        others = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+        lines.append(visible(f"  {path}{page}{others}: {found[0].message} ({kind})"))
+    left = sum(map(len, islice(alike.values(), PROBLEMS_SHOWN, None)))
+    if left:
+        lines.append(f"  … and {left:,} more: ragcli inspect --problems")
     return lines
 
 

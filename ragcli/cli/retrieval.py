@@ -17,6 +17,7 @@ from ragcli.errors import UsageError
 from ragcli.records import SearchRequest
 
 if TYPE_CHECKING:
+    from ragcli.indexing.refresh import Refresh
     from ragcli.retrieval.retriever import Retriever
     from ragcli.store.index import Index
 
@@ -101,12 +102,31 @@ class Retrieval(options.CommandLine):
         )
 
 
+def refreshed(location: Path | None, how: str) -> "Refresh | None":
+    """Take in what has changed in the folder, by `auto` what is little; None where none looked.
+
+    Raises IndexUnavailable in its kinds, with `always` what a run of `index` does.
+    """
+    if how == "never":
+        return None
+    _one_thread()
+    from ragcli.indexing.refresh import refresh, take_in
+    from ragcli.store.index import locate
+
+    return (take_in if how == "always" else refresh)(locate(location))
+
+
+def _one_thread() -> None:
+    """OpenBLAS starts a thread for each core as it is loaded and lets it spin: 60 ms, for one
+    small product.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 @contextmanager
 def searching(location: Path | None) -> Iterator[tuple["Retriever", "Index"]]:
     """The index and a retriever over it; what questions had vectors made for is kept afterwards."""
-    # OpenBLAS starts a thread for each core as it is loaded and lets it spin: 60 ms, for one
-    # small product.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _one_thread()
     from ragcli.retrieval.retriever import Retriever
     from ragcli.store.index import Index, locate
 

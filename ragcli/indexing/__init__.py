@@ -23,6 +23,10 @@ MOST_DIMENSIONS = 65_536
 LOCK_WAIT = 10.0
 """Seconds that a second writer waits before it is told."""
 
+BRIEF_FILES = 50
+BRIEF_BYTES = 256 * 1024
+"""What is taken in at most while somebody waits; a megabyte of text takes half a second."""
+
 
 def index_folder(
     location: Path,
@@ -31,6 +35,7 @@ def index_folder(
     *,
     lazy: bool = False,
     full: bool = False,
+    retry: bool = True,
     dry_run: bool = False,
     workers: int | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
@@ -39,10 +44,12 @@ def index_folder(
 
     `paths`: folders and files to index from now on; () for those remembered. `changes`: the
     settings to change; the rest are remembered. `lazy`: no vectors in this run. `full`: read
-    every file again. `dry_run`: compare only, write nothing. `workers`: child processes.
+    every file again. `retry`: read again what failed, though it has not changed since.
+    `dry_run`: compare only, write nothing. `workers`: child processes.
 
-    An interrupt (SIGINT) ends the run after the file at hand; what is read is committed and the
-    report says `interrupted`.
+    An interrupt (SIGINT; SIGTERM and SIGHUP where a handler raises KeyboardInterrupt for them)
+    ends the run after the file at hand; what is read is committed and the report says
+    `interrupted`.
 
     Raises UsageError (a path or setting that means nothing), IndexForeign, IndexNotFound,
     IndexBusy, IndexUnavailable (disk full, read-only).
@@ -59,7 +66,7 @@ def index_folder(
     for verify in (full, True):
         try:
             with Run(location, paths, changes, workers=workers, progress=progress) as run:
-                return run.index(lazy=lazy, full=full, verify=verify)
+                return run.index(lazy=lazy, full=full, verify=verify, retry=retry)
         except IndexDamaged:
             if verify:
                 raise
@@ -69,7 +76,7 @@ def index_folder(
 def _settled(changes: Mapping[str, object]) -> Mapping[str, object]:
     """`changes` as they are remembered: models in folders by their absolute place.
 
-    What belongs to `st:` is forgotten with it, and by an empty text.
+    What belongs to `st:` is forgotten with it, and by an empty text, as the languages of OCR are.
     """
     settled = dict(changes)
     encoder = settled.get("encoder")
@@ -83,13 +90,16 @@ def _settled(changes: Mapping[str, object]) -> Mapping[str, object]:
     if isinstance(question, str) and question and Path(question).is_dir():
         settled["query_model"] = str(Path(question).resolve())
     return {
-        name: None if name in ("query_model", "device") and value == "" else value
+        name: None if name in ("query_model", "device", "ocr") and value == "" else value
         for name, value in settled.items()
     }
 
 
 def check(settings: Settings) -> None:
-    """Raises UsageError for settings that cannot be used, before anything is written."""
+    """Raises UsageError for settings that cannot be used, before anything is written.
+
+    Raises ModelUnavailable for OCR where tesseract is not installed.
+    """
     from ragcli.corpus.chunking import parse_chunking
     from ragcli.encoders import check_encoder
 
@@ -97,3 +107,7 @@ def check(settings: Settings) -> None:
         raise UsageError(f"--dim {settings.dim} is more than {MOST_DIMENSIONS}", "use --dim 1024")
     parse_chunking(settings.chunk)
     check_encoder(settings)
+    if settings.ocr is not None:
+        from ragcli.corpus.readers.pdf_ocr import check_ocr
+
+        check_ocr(settings.ocr)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ragcli.corpus.chunking import chunk, parse_chunking
 from ragcli.corpus.readers import iter_documents
-from ragcli.corpus.source import Source
+from ragcli.corpus.source import Source, without_surrogates
 from ragcli.encoders import Encoded, open_encoder, open_tokenizer
 from ragcli.errors import UnreadableFile
 from ragcli.records import Chunk, Document, Settings
@@ -34,17 +34,24 @@ SLICE = 2_000_000
 """Characters of text that are analysed, sent and put at once, so that memory stays bounded."""
 SAMPLE = 4
 """Chunks of a document whose words and pieces are counted."""
+MESSAGE = 300
+"""The most characters of a line in the ledger."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """A file to read: `digest` is what its content was, None where it is new or forced."""
+    """A file to read: `digest` is what its content was, None where it is new or forced.
+
+    Size and times are those that the scan saw.
+    """
 
     path: str
     absolute: str
     size: int
     digest: bytes | None = None
+    mtime_ns: int = 0
+    ctime_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +90,18 @@ class Analysed:
 class Analysis:
     """Turns files into outcomes under fixed settings; one per process."""
 
-    def __init__(self, settings: Settings, home: Path, *, vectors: bool) -> None:
-        """`home` is the encoder's; `vectors`: also encode, where that is cheap enough."""
+    def __init__(
+        self,
+        settings: Settings,
+        home: Path,
+        *,
+        vectors: bool,
+        more_time: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """`home` is the encoder's; `vectors`: also encode, where that is cheap enough.
+
+        `more_time` is called with the seconds that a file needs from now on.
+        """
         self._chunking = parse_chunking(settings.chunk)
         self._tokenizer = open_tokenizer(settings, home)
         encoder = open_encoder(settings, home)
@@ -93,6 +110,8 @@ class Analysis:
             self._tokenizer, "pieces", None
         )
         self._limit = settings.max_file_size
+        self._ocr = settings.ocr
+        self._more_time = more_time
         self._analyzer = Analyzer()
 
     def run(self, files: Sequence[FileTask]) -> Iterator[Analysed]:
@@ -122,7 +141,7 @@ class Analysis:
         return Analysed(outcomes, self._analyzer.postings(texts, languages), encoded)
 
     def _file(self, task: FileTask) -> Iterator[FileOutcome]:
-        facts: tuple[int, int, int] = (task.size, 0, 0)
+        facts: tuple[int, int, int] = (task.size, task.mtime_ns, task.ctime_ns)
         now = time.time_ns()
         digest = None
         try:
@@ -131,19 +150,20 @@ class Analysis:
             if digest == task.digest:
                 yield FileOutcome(task.path, "same", *facts, now, digest)
                 return
-            source = Source(task.path, data)
+            source = Source(task.path, data, ocr=self._ocr, more_time=self._more_time)
             problems: list[tuple[str, str, str | None]] = []
             whole = FileOutcome(task.path, "indexed", *facts, now, digest)
             begins = True
             for documents in self._slices(source, problems):
                 yield replace(whole, documents=documents, begins=begins, more=True)
                 begins = False
-            ledger = tuple(dict.fromkeys([*source.problems, *problems]))
+            ledger = tuple(dict.fromkeys(map(_line, [*source.problems, *problems])))
             yield replace(whole, problems=ledger, begins=begins)
         except UnreadableFile as error:
             state = "skipped" if error.skip else "failed"
-            ledger = () if error.skip else ((error.kind, error.message, None),)
-            reason = error.kind if error.skip else error.message
+            told = _line((error.kind, error.message, None))
+            ledger = () if error.skip else (told,)
+            reason = error.kind if error.skip else told[1]
             yield FileOutcome(task.path, state, *facts, now, digest, reason, problems=ledger)
 
     def _slices(
@@ -194,12 +214,13 @@ def read_bytes(path: str, limit: int) -> tuple[bytes, tuple[int, int, int], int]
         raise UnreadableFile("permission", "permission denied") from error
     except OSError as error:
         raise UnreadableFile("unreadable", f"cannot be opened: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise UnreadableFile("special", "not a regular file", skip=True)
     with os.fdopen(handle, "rb") as file:
         for _ in range(_READ_TRIES):
             now = time.time_ns()
             before = os.fstat(handle)
-            if not stat.S_ISREG(before.st_mode):
-                raise UnreadableFile("special", "not a regular file", skip=True)
             if before.st_size > limit:
                 raise UnreadableFile("too_large", "too large", skip=True)
             try:
@@ -212,6 +233,17 @@ def read_bytes(path: str, limit: int) -> tuple[bytes, tuple[int, int, int], int]
             if same and len(data) == after.st_size:
                 return data, (after.st_size, after.st_mtime_ns, after.st_ctime_ns), now
     raise UnreadableFile("changing", "changed while it was read")
+
+
+def _line(problem: tuple[str, str, str | None]) -> tuple[str, str, str | None]:
+    """A problem as the ledger holds it: on one line, no longer than a person reads, storable.
+
+    Parsers put what the file holds into their messages.
+    """
+    kind, message, page = problem
+    flat = " ".join(without_surrogates(message).split())
+    short = flat if len(flat) <= MESSAGE else f"{flat[: MESSAGE - 1]}…"
+    return kind, short, None if page is None else without_surrogates(page)
 
 
 def _without_surrogates(document: Document) -> Document:

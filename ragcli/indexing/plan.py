@@ -13,72 +13,40 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
-from ragcli.corpus.readers import BINARY_SUFFIXES, effective_suffix
+from ragcli.corpus.suffixes import BINARY_SUFFIXES, suffix_by_name
 from ragcli.corpus.walk import Found, LeftOut
 from ragcli.errors import UnreadableFile, UsageError
+from ragcli.indexing import BRIEF_BYTES, BRIEF_FILES
 from ragcli.indexing.analysis import FileTask, read_bytes
+from ragcli.indexing.known import UNREADABLE, Known, is_unchanged
 from ragcli.store.batch import FileState
-from ragcli.store.catalog import Catalog, decode_path
-
-_UNREADABLE = ("permission denied", "path too long", "cannot be read")
-_TICK_NS = 100_000_000
-_COARSE_TICK_NS = 2_000_000_000
-_SECOND_NS = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A row of `files`."""
-
-    id: int
-    state: str
-    reason: str | None
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    read_ns: int
-    digest: bytes | None
-    reading: str
 
 
 @dataclass(slots=True)
 class Plan:
-    """`left_out` counts what the walk and earlier reads left out, by reason."""
+    """`left_out` counts what the walk and earlier reads left out, by reason; `failed` what failed
+    before and is not read again.
+    """
 
     read: list[FileTask] = field(default_factory=list)
     moved: list[tuple[int, FileState]] = field(default_factory=list)
     removed: list[tuple[int, str]] = field(default_factory=list)
     unchanged: int = 0
+    failed: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     unreadable: list[LeftOut] = field(default_factory=list)
 
-
-def known_files(catalog: Catalog) -> dict[str, Known]:
-    """Every file that the catalogue has, by path."""
-    return {
-        decode_path(path): Known(*rest)
-        for path, *rest in catalog.connection.execute(
-            "SELECT path, id, state, reason, size, mtime_ns, ctime_ns, read_ns, digest,"
-            " reading FROM files"
+    @property
+    def is_brief(self) -> bool:
+        """Whether all of it is done while somebody waits: some tenths of a second."""
+        return (
+            len(self.read) + len(self.moved) + len(self.removed) <= BRIEF_FILES
+            and sum(task.size for task in self.read) <= BRIEF_BYTES
         )
-    }
 
 
-def is_unchanged(found: Found, known: Known) -> bool:
-    """Whether the stat proves that the content is what was read.
-
-    A file written within the clock's tick of its reading could have changed again with the
-    same time (git calls it racy), so that its content is looked at; whole seconds mean a file
-    system with a coarse clock.
-    """
-    if (found.size, found.mtime_ns, found.ctime_ns) != (
-        known.size,
-        known.mtime_ns,
-        known.ctime_ns,
-    ):
-        return False
-    tick = _TICK_NS if found.mtime_ns % _SECOND_NS else _COARSE_TICK_NS
-    return found.mtime_ns < known.read_ns - tick
+class TooMuch(Exception):
+    """There is more to do than is soon done."""
 
 
 def make_plan(
@@ -88,13 +56,15 @@ def make_plan(
     *,
     reading: str,
     full: bool,
+    retry: bool = True,
     seen: Callable[[int], None],
 ) -> Plan:
     """Compare a walk with `known` (which is emptied).
 
     Raises UsageError where files were and nothing at all is now, unless `full`.
 
-    A file whose chunks were shaped by another `reading` is read again, with `full` every file.
+    A file whose chunks were shaped by another `reading` is read again, with `full` every file,
+    with `retry` those that failed.
     """
     plan = Plan()
     fresh: list[Found] = []
@@ -103,12 +73,13 @@ def make_plan(
             seen(number)
         if isinstance(item, LeftOut):
             _leave_out(plan, item, known)
-        elif effective_suffix(item.path) in BINARY_SUFFIXES:
+        elif suffix_by_name(item.path) in BINARY_SUFFIXES:
             plan.left_out["binary"] += 1
         elif (row := known.pop(item.path, None)) is None:
             fresh.append(item)
         else:
-            _compare(plan, item, row, root, again=full or row.reading != reading)
+            again = full or row.reading != reading
+            _compare(plan, item, row, root, again=again, retry=retry)
     stayed = {path: row for path, row in known.items() if row.reading == reading and not full}
     for path, state in _moves(plan, fresh, stayed, root):
         plan.moved.append((known.pop(path).id, state))
@@ -119,19 +90,22 @@ def make_plan(
 
 
 def _leave_out(plan: Plan, item: LeftOut, known: dict[str, Known]) -> None:
-    if item.reason in _UNREADABLE:
+    if item.reason in UNREADABLE:
         plan.unreadable.append(item)
         known.pop(item.path, None)
     else:
         plan.left_out[item.reason] += 1
 
 
-def _compare(plan: Plan, item: Found, row: Known, root: Path, *, again: bool) -> None:
+def _compare(plan: Plan, item: Found, row: Known, root: Path, *, again: bool, retry: bool) -> None:
     """A file that the catalogue has: `again` reads it whatever its stat says."""
-    if again or row.state == "failed":
+    failed = row.state == "failed"
+    if again or (failed and retry):
         plan.read.append(_task(item, root, None))
     elif not is_unchanged(item, row):
-        plan.read.append(_task(item, root, row.digest))
+        plan.read.append(_task(item, root, None if failed else row.digest))
+    elif failed:
+        plan.failed += 1
     elif row.state == "skipped":
         plan.left_out[row.reason or "skipped"] += 1
     else:
@@ -140,7 +114,7 @@ def _compare(plan: Plan, item: Found, row: Known, root: Path, *, again: bool) ->
 
 def _refuse_an_empty_root(plan: Plan, gone: dict[str, Known], root: Path) -> None:
     indexed = sum(row.state == "indexed" for row in gone.values())
-    if indexed and not (plan.read or plan.moved or plan.unchanged or plan.left_out):
+    if indexed and not (plan.read or plan.moved or plan.unchanged or plan.failed or plan.left_out):
         raise UsageError(
             f"{root} is empty, and the index has {indexed} files of it",
             "if it is not mounted, mount it; to forget the files: ragcli index --full",
@@ -148,7 +122,8 @@ def _refuse_an_empty_root(plan: Plan, gone: dict[str, Known], root: Path) -> Non
 
 
 def _task(item: Found, root: Path, digest: bytes | None) -> FileTask:
-    return FileTask(item.path, os.path.join(root, item.path), item.size, digest)
+    where = os.path.join(root, item.path)
+    return FileTask(item.path, where, item.size, digest, item.mtime_ns, item.ctime_ns)
 
 
 def _moves(
@@ -172,13 +147,13 @@ _Gone = dict[tuple[int, str], dict[str, Known]]
 def _by_size_and_kind(rows: Iterable[tuple[str, Known]]) -> _Gone:
     gone: _Gone = {}
     for path, row in sorted(rows, key=lambda item: item[0]):
-        gone.setdefault((row.size, effective_suffix(path)), {})[path] = row
+        gone.setdefault((row.size, suffix_by_name(path)), {})[path] = row
     return gone
 
 
 def _move(item: Found, gone: _Gone, root: Path) -> tuple[str, FileState] | None:
     """The path of which `item` is the new name: same content, same reader. Taken out of `gone`."""
-    alike = gone.get((item.size, effective_suffix(item.path)))
+    alike = gone.get((item.size, suffix_by_name(item.path)))
     state = _same_content(item, root) if alike else None
     if not alike or state is None:
         return None

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from ragcli.errors import ModelUnavailable
 from ragcli.indexing.analysis import Analysed, FileOutcome, FileTask
-from ragcli.indexing.worker import DONE, receive, send
+from ragcli.indexing.worker import DONE, READY, receive, send
 from ragcli.records import Settings
 
 SECONDS = 30.0
-"""For one file; plain text gets a second more for each megabyte."""
+"""Of a child's own work for one file; a megabyte gets a second more."""
+
+PATIENCE = 2.0
+"""Seconds of the clock for each of them: others work on the machine too."""
+
+START_SECONDS = 120.0
 
 MEMORY = 1 << 30
 _BYTES_A_SECOND = 1_000_000
@@ -41,45 +49,83 @@ class _Child:
             else [sys.executable, "-m", "ragcli.indexing.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,  # until it is ready; afterwards it writes to nowhere
             env=environment,
+            start_new_session=True,  # what it runs itself is ended with it
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        assert self._process.stderr is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
+        self._complaints = self._process.stderr
         self._first: Any = (settings, home, vectors, MEMORY)
+        self._late = threading.Event()
 
     def ask(self, files: Sequence[FileTask], seconds: float) -> Iterator[Analysed | str]:
-        """The answers, then how it ended: `done`, `timeout`, `memory` or `crashed`."""
-        late = threading.Event()
+        """The answers, then how it ended: `done`, `timeout`, `memory` or `crashed`.
 
+        The limit is `seconds` of its work, or what it asks for since by sending a number.
+        Raises ModelUnavailable where it does not start.
+        """
+        if self._first is not None:
+            self._begin()
+        timer = self._limited(seconds * PATIENCE)
+        try:
+            send(self._requests, (files, seconds))
+            while not isinstance(answer := receive(self._answers), str):
+                if isinstance(answer, Analysed):
+                    yield answer
+                else:
+                    timer.cancel()
+                    timer = self._limited(answer * PATIENCE)
+            yield answer
+        except (EOFError, OSError):
+            yield "timeout" if self._late.is_set() or self._overworked() else "crashed"
+        finally:
+            timer.cancel()
+
+    def _begin(self) -> None:
+        """Let it load what it needs. Raises ModelUnavailable where it does not come to that."""
+        timer = self._limited(START_SECONDS)
+        try:
+            send(self._requests, self._first)
+            if receive(self._answers) == READY:
+                self._first = None
+                return
+        except (EOFError, OSError):
+            pass  # told below, with what it said of it
+        finally:
+            timer.cancel()
+        self.kill()
+        said = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
+        reason = said[-1] if said else f"it ended with {self._process.wait()}"
+        raise ModelUnavailable(
+            f"the process that reads files does not start: {reason}", "install ragcli anew"
+        )
+
+    def _limited(self, seconds: float) -> threading.Timer:
         def end() -> None:
-            late.set()
-            self._process.kill()
+            self._late.set()
+            self.kill()
 
         timer = threading.Timer(seconds, end)
         timer.daemon = True
         timer.start()
-        try:
-            if self._first is not None:
-                send(self._requests, self._first)
-                self._first = None
-            send(self._requests, files)
-            while isinstance(answer := receive(self._answers), Analysed):
-                yield answer
-            yield str(answer)
-        except (EOFError, OSError):
-            yield "timeout" if late.is_set() else "crashed"
-        finally:
-            timer.cancel()
+        return timer
+
+    def _overworked(self) -> bool:
+        """Whether it came to its limit of work."""
+        return self._process.wait() == -getattr(signal, "SIGXCPU", 0) != 0
 
     def kill(self) -> None:
         """End the process at once; what it was asked is then answered with `crashed`."""
+        if self._process.poll() is None and hasattr(os, "killpg"):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
 
     def close(self) -> None:
         """Let the process end, as it does when nobody asks it any more, and wait for it."""
-        for stream in (self._requests, self._answers):
+        for stream in (self._requests, self._answers, self._complaints):
             try:
                 stream.close()
             except BrokenPipeError:
@@ -206,5 +252,6 @@ def _failed(file: FileTask, kind: str) -> FileOutcome:
         "crashed": "its parser crashed",
     }[kind]
     return FileOutcome(
-        file.path, "failed", file.size, 0, 0, 0, None, message, problems=((kind, message, None),)
-    )
+        file.path, "failed", file.size, file.mtime_ns, file.ctime_ns, time.time_ns(), None, message,
+        problems=((kind, message, None),),
+    )  # fmt: skip

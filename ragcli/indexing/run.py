@@ -6,15 +6,13 @@ import contextlib
 import errno
 import os
 import shutil
-import signal
 import sqlite3
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragcli import __version__
@@ -22,17 +20,21 @@ from ragcli.corpus.chunking import check_fits, parse_chunking
 from ragcli.corpus.readers import is_plain
 from ragcli.corpus.walk import walk
 from ragcli.encoders import WordTokenizer, open_encoder, prepare_encoder
-from ragcli.errors import IndexForeign, IndexUnavailable
+from ragcli.errors import IndexForeign, IndexNotFound, IndexUnavailable, UsageError
 from ragcli.indexing import LOCK_WAIT, check
-from ragcli.indexing.plan import Plan, known_files, make_plan
-from ragcli.indexing.scope import reading_of, remembered, rules_of, scope
+from ragcli.indexing.interrupt import Interrupt
+from ragcli.indexing.known import known_files, rules_of
+from ragcli.indexing.plan import Plan, TooMuch, make_plan
+from ragcli.indexing.scope import covered, reading_of
 from ragcli.records import Counts, IndexReport, Problem, Progress, Settings
 from ragcli.store.batch import FileState
-from ragcli.store.catalog import Catalog, damaged, decode_path
+from ragcli.store.catalog import FILE, Catalog, damaged, decode_path
 from ragcli.store.folder import ENCODER, prepare
 from ragcli.store.index import read_settings
 from ragcli.store.lock import write_lock
+from ragcli.store.merging import FIRST_LEVEL
 from ragcli.store.openfile import OpenFile
+from ragcli.store.origin import ORIGIN, origin
 from ragcli.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -68,8 +70,10 @@ class Run:
         *,
         workers: int | None,
         progress: Callable[[Progress], None],
+        wait: float = LOCK_WAIT,
     ) -> None:
         self._location = location
+        self._wait = wait
         self._paths = paths
         self._changes = changes
         self._workers = workers or len(_processors())
@@ -78,13 +82,14 @@ class Run:
         self._counts: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
         self._half: dict[str, OpenFile] = {}
-        self._interrupted = threading.Event()
-        self._signals: Any = None
+        self._interrupted = Interrupt()
 
     def __enter__(self) -> Run:
+        if not (self._paths or (self._location / FILE).exists()):
+            raise IndexNotFound(f"there is no index in {self._location}", "ragcli index FOLDER")
         try:
             prepare(self._location)
-            self._lock = write_lock(self._location, LOCK_WAIT)
+            self._lock = write_lock(self._location, self._wait)
             self._lock.__enter__()
         except OSError as error:
             raise _unwritable(self._location, error) from error
@@ -100,8 +105,7 @@ class Run:
                 raise _unwritable(self._location, full) from error
             raise
         self._writer = Writer(self._location, self._catalog)
-        if threading.current_thread() is threading.main_thread():
-            self._signals = signal.signal(signal.SIGINT, self._interrupt)
+        self._interrupted.__enter__()
         return self
 
     def __exit__(
@@ -110,8 +114,7 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._signals is not None:
-            signal.signal(signal.SIGINT, self._signals)
+        self._interrupted.__exit__()
         try:
             if error is not None:
                 self._writer.abandon()
@@ -125,38 +128,49 @@ class Run:
         if isinstance(error, sqlite3.DatabaseError):
             raise damaged(error, self._location) from error
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """The first SIGINT asks for an end; a second one does not wait for it."""
-        if self._interrupted.is_set():
-            raise KeyboardInterrupt
-        self._interrupted.set()
+    def index(
+        self, *, lazy: bool, full: bool, verify: bool, retry: bool = True, brief: bool = False
+    ) -> IndexReport:
+        """Do all of it and tell what was done; `verify`: hold each segment to its checksums.
 
-    def index(self, *, lazy: bool, full: bool, verify: bool) -> IndexReport:
-        """Do all of it and tell what was done; `verify`: hold each segment to its checksums."""
+        `retry`: read what failed again. `brief`: somebody waits. Raises TooMuch where there is
+        more to do than is soon done; merges small segments alone, and prepares no model.
+        """
         catalog, writer = self._catalog, self._writer
         settings = replace(read_settings(catalog), **self._changes)
         check(settings)
         home = self._location / ENCODER
         # Not for a name that an index from somewhere else remembers: only for one given now.
-        prepare_encoder(settings, home, fetch=bool({"encoder", "query_model"} & {*self._changes}))
+        fetch = bool({"encoder", "query_model"} & {*self._changes})
+        if not brief:
+            prepare_encoder(settings, home, fetch=fetch)
         self._encoder = open_encoder(settings, home)
         check_fits(parse_chunking(settings.chunk), self._encoder or WordTokenizer())
         if self._encoder and self._catalog.get("encoder") != self._encoder.fingerprint:
+            if brief:
+                raise TooMuch
             self._encoder.encode_query("a")  # a model that does not run must not cost the vectors
         self._reading = reading_of(settings, home)
-        root, starts = scope(self._paths) if self._paths else remembered(catalog, self._location)
-        self._heal(verify=verify)
-        plan = self._plan(root, starts, settings, full=full)
+        root, starts = covered(catalog, self._location, self._paths, self._changes)
+        # A copy may have been made while a run wrote, each file of it at another moment.
+        moved = catalog.get(ORIGIN) != origin(self._location)
+        if brief and moved:
+            raise TooMuch
+        self._heal(verify=verify or moved)
+        plan = self._plan(root, starts, settings, full=full, retry=retry)
+        if brief and not plan.is_brief:
+            raise TooMuch
         self._remember(settings, root, starts)
         self._apply_known(plan)
         self._read(plan.read, settings, vectors=not lazy, reuse=not full)
-        if not self._interrupted.is_set():
+        if not self._interrupted:
             self._progress(Progress("merge"))
-            while writer.merge_postings():
+            most = FIRST_LEVEL if brief else None
+            while writer.merge_postings(most):
                 pass
             if not lazy:
                 self._encode()
-            self._merge_vectors()
+            self._merge_vectors(most)
         self._settle()
         return self._report(root, settings)
 
@@ -166,25 +180,38 @@ class Run:
         self._catalog.checkpoint()
         self._writer.sweep()
 
-    def _merge_vectors(self) -> None:
-        while self._writer.merge_vectors():
+    def _merge_vectors(self, most: int | None = None) -> None:
+        while self._writer.merge_vectors(most):
             pass
 
-    def _plan(self, root: Path, starts: Sequence[str], settings: Settings, *, full: bool) -> Plan:
+    def _plan(
+        self, root: Path, starts: Sequence[str], settings: Settings, *, full: bool, retry: bool
+    ) -> Plan:
         self._progress(Progress("scan"))
-        return make_plan(
+        before = _identity(root)
+        plan = make_plan(
             walk(root, starts, rules_of(settings)),
             known_files(self._catalog),
             root,
             reading=self._reading,
             full=full,
+            retry=retry,
             seen=lambda number: self._progress(Progress("scan", files_done=number)),
         )
+        if _identity(root) != before:
+            # What was not found may be there still: unmounted, or under another name.
+            raise UsageError(f"{root} went away while it was looked at", "bring it back")
+        return plan
 
     def _remember(self, settings: Settings, root: Path, starts: Sequence[str]) -> None:
         base = Path(os.path.abspath(self._location)).parent
         stored = os.path.relpath(root, base) if root.is_relative_to(base) else str(root)
-        wanted = {"settings": asdict(settings), "root": stored, "starts": list(starts)}
+        wanted = {
+            "settings": asdict(settings),
+            "root": stored,
+            "starts": list(starts),
+            ORIGIN: origin(self._location),
+        }
         have = {key: self._catalog.get(key) for key in wanted}
         if _plain(wanted) != have:
             self._writer.remember(settings, stored, starts, __version__)
@@ -206,6 +233,7 @@ class Run:
             removed=len(plan.removed),
             skipped=plan.left_out.total(),
         )
+        self._counts["failed"] += plan.failed
         for item in plan.unreadable:
             self._counts["failed"] += 1
             state = FileState(item.path, "failed", 0, 0, 0, 0, None, item.reason, self._reading)
@@ -241,7 +269,7 @@ class Run:
                 if due and not self._half:
                     self._writer.commit()
                     committed, waiting = time.monotonic(), 0
-                if self._interrupted.is_set() and not self._half:
+                if self._interrupted and not self._half:
                     break
         self._writer.commit()
 
@@ -322,7 +350,7 @@ class Run:
                 self._writer.commit()
                 self._merge_vectors()
                 committed = time.monotonic()
-            if self._interrupted.is_set():
+            if self._interrupted:
                 break
         self._writer.commit()
 
@@ -347,7 +375,7 @@ class Run:
             seconds=time.monotonic() - self._began,
             encoder=settings.encoder,
             chunking=settings.chunk,
-            interrupted=self._interrupted.is_set(),
+            interrupted=bool(self._interrupted),
         )
 
 
@@ -386,6 +414,14 @@ def _processors() -> Sequence[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return range(os.cpu_count() or 1)
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _is_full(folder: Path) -> bool:

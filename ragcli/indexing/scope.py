@@ -9,17 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ragcli.corpus.walk import WalkRules, walk
+from ragcli.corpus.readers.pdf_pdfium import is_installed as pdfium_is_installed
+from ragcli.corpus.walk import walk
 from ragcli.encoders import open_tokenizer
 from ragcli.errors import IndexNotFound, ModelUnavailable, UsageError
 from ragcli.indexing import check
-from ragcli.indexing.plan import known_files, make_plan
+from ragcli.indexing.known import known_files, rules_of
+from ragcli.indexing.plan import make_plan
 from ragcli.records import Counts, IndexReport, Problem, Settings
 from ragcli.store.catalog import FILE, Catalog
 from ragcli.store.folder import ENCODER
 from ragcli.store.index import read_settings
+from ragcli.store.origin import ORIGIN, Origin, follows, origin
 
-READING = 1
+READING = 2
 """Raised by one whenever readers or chunking give other text: every file is then read again."""
 
 
@@ -33,30 +36,41 @@ def scope(paths: Sequence[Path]) -> tuple[Path, list[str]]:
     return root, [Path(os.path.relpath(path, root)).as_posix() for path in absolute]
 
 
-def remembered(catalog: Catalog, location: Path) -> tuple[Path, list[str]]:
-    """The root and starts that the catalogue has; raises IndexNotFound where it has none."""
-    root, starts = catalog.get("root"), catalog.get("starts", [""])
-    if not isinstance(root, str) or not isinstance(starts, list):
+def remembered(
+    catalog: Catalog, location: Path, *, follow: bool | None = None
+) -> tuple[Path, list[str]]:
+    """The root and starts that the catalogue has; raises IndexNotFound where it has none.
+
+    `follow`: what is said now of links that lead out, None for what is remembered. Raises
+    UsageError for a root that is not there, and for what an index that was not made here is not
+    believed about.
+    """
+    believed = read_settings(catalog).follow if follow is None else False
+    found = Origin.of(catalog, follow=believed)
+    if found is None:
         raise IndexNotFound(f"the index in {location} was never begun", "ragcli index FOLDER")
-    found = Path(os.path.normpath(location.absolute().parent / root))
-    if not found.is_dir():
+    refusal = found.refusal(location)
+    if refusal:
+        raise refusal
+    if not found.root.is_dir():
         raise UsageError(
-            f"the indexed folder {found} is not there",
+            f"the indexed folder {found.root} is not there",
             "mount it again, or index another folder: ragcli index FOLDER",
         )
-    return found, [str(start) for start in starts]
+    return found.root, list(found.starts)
 
 
-def rules_of(settings: Settings) -> WalkRules:
-    """What the walk needs of the settings."""
-    return WalkRules(
-        glob=settings.glob,
-        exclude=settings.exclude,
-        hidden=settings.hidden,
-        ignore=settings.ignore,
-        follow=settings.follow,
-        max_file_size=settings.max_file_size,
-    )
+def covered(
+    catalog: Catalog, location: Path, paths: Sequence[Path], changes: Mapping[str, Any]
+) -> tuple[Path, list[str]]:
+    """The root and starts of a run: of `paths`, or those remembered. Raises as `remembered`."""
+    if not paths:
+        return remembered(catalog, location, follow=changes.get("follow"))
+    root, starts = scope(paths)
+    follow = read_settings(catalog).follow and "follow" not in changes
+    if follow and catalog.get(ORIGIN) != origin(location):
+        raise follows(location, root)
+    return root, starts
 
 
 def dry(
@@ -70,7 +84,7 @@ def dry(
         try:
             known = known_files(catalog)
             settings = replace(read_settings(catalog), **changes)
-            root, starts = scope(paths) if paths else remembered(catalog, location)
+            root, starts = covered(catalog, location, paths, changes)
         finally:
             catalog.close()
     elif paths:
@@ -115,4 +129,5 @@ def reading_of(settings: Settings, home: Path) -> str:
     limited = getattr(type(tokenizer), "window", None) is not None
     counted = settings.chunk.startswith("tokens") or limited
     name = getattr(tokenizer, "fingerprint", "words") if counted else "any"
-    return f"{READING} {settings.chunk} {name}"
+    pdf = "pdfium" if pdfium_is_installed() else "pypdf"
+    return f"{READING} {settings.chunk} {name} {pdf} {settings.ocr or ''}".rstrip()

@@ -1,22 +1,29 @@
 """The child process that reads files: `python -m ragcli.indexing.worker`.
 
 Takes pickled messages on stdin and answers on stdout; both ends are this program, so nothing
-of a document is ever unpickled. Holds the memory limit, and silence: what a parser prints
-goes nowhere. The parent (`pool`) holds the time limit and ends it.
+of a document is ever unpickled. Holds the limits of memory and of its own work, and silence: what
+a parser prints goes nowhere. The parent (`pool`) says what the limits are, looks at the clock and
+ends it.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import pickle
 import signal
 import struct
 from typing import IO, Any
 
+READY = "ready"
+"""Sent once, before the first request: what fails from here on is a file's fault."""
+
 DONE = "done"
 OUT_OF_MEMORY = "memory"
 """What ends the answers to one request."""
+
+NICE = 5
 
 _HEADER = struct.Struct("<Q")
 
@@ -50,27 +57,64 @@ def limit_memory(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
+def limit_time(seconds: float) -> None:
+    """End this process after so many more seconds of its own work, where the system can.
+
+    Of its work, not of the clock: on a busy machine a sound file takes long.
+    """
+    try:
+        import resource
+    except ImportError:
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    until = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
+
+
+def give_way() -> None:
+    """Leave the processor to whoever works at the machine, and no core file behind."""
+    try:
+        import resource
+    except ImportError:
+        return
+    os.nice(NICE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def main() -> None:
     """Serve analyses until stdin ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    give_way()
+    # A whole process group is told to end, and the parent ends this one when it has the answer.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     quiet = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
+    for stream in (0, 1):
         os.dup2(quiet, stream)
     gc.disable()
     settings, home, vectors, memory = receive(requests)
     limit_memory(memory)
 
+    import numpy  # noqa: F401  what each file needs is there before one is blamed
+
     from ragcli.indexing.analysis import Analysis
 
-    analysis = Analysis(settings, home, vectors=vectors)
+    def more_time(seconds: float) -> None:
+        limit_time(seconds)
+        send(answers, seconds)
+
+    analysis = Analysis(settings, home, vectors=vectors, more_time=more_time)
     gc.freeze()
+    os.dup2(quiet, 2)  # until here it is the parent's, who tells why this process did not start
+    send(answers, READY)
     while True:
         try:
-            files = receive(requests)
+            files, seconds = receive(requests)
         except EOFError:
             return
+        limit_time(seconds)
         try:
             for answer in analysis.run(files):
                 send(answers, answer)
