@@ -54,11 +54,11 @@ class Records:
     def __init__(self, folder: Path) -> None:
         self.source = folder / "corpus.jsonl"
         self.questions = lines_of(folder / "queries.jsonl")
-        self._qrels: dict[str, dict[str, int]] = {}
+        self.qrels: dict[str, dict[str, int]] = {}
         for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
             query, document, score = line.split("\t")
-            self._qrels.setdefault(query, {})[document] = int(score)
-        self.questions = [q for q in self.questions if q["id"] in self._qrels]
+            self.qrels.setdefault(query, {})[document] = int(score)
+        self.questions = [q for q in self.questions if q["id"] in self.qrels]
 
     def kept(self, hits: Hits) -> dict[str, object]:
         """What the other scorer reads."""
@@ -66,7 +66,7 @@ class Records:
 
     def score(self, question: Mapping[str, Any], hits: Hits) -> tuple[float, ...]:
         """One question's figures, in the order of `metrics`."""
-        relevant = self._qrels[question["id"]]
+        relevant = self.qrels[question["id"]]
         found = [hit["record"] for hit in hits][:10]
         gains = [relevant.get(document, 0) for document in found]
         ideal = sorted(relevant.values(), reverse=True)[:10]

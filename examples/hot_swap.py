@@ -50,7 +50,7 @@ def ask(questions: list[dict], index: Path, k: int) -> list[dict]:
     batch = index.parent / "questions.jsonl"
     lines = [{"id": number, "question": item["question"]} for number, item in enumerate(questions)]
     batch.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    arguments = ["--batch", str(batch), "-k", str(k), "--json", "--quiet"]
+    arguments = ["--batch", str(batch), "-k", str(k), "-G", "none", "--json", "--quiet"]
     out = ragcli("query", *arguments, "--index", str(index))
     return [json.loads(line) for line in out.splitlines()]
 

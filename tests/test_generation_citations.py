@@ -44,10 +44,14 @@ HITS = [
 FILES = {"setup.md": SETUP, "tokens.md": TOKENS}
 
 
+def as_it_is(hit: Hit) -> str | None:
+    return FILES.get(hit.path)
+
+
 def checked(
     answer: str,
     hits: list[Hit] = HITS,
-    read_file: Callable[[str], str | None] = FILES.get,
+    read_file: Callable[[Hit], str | None] = as_it_is,
 ) -> AnswerCheck:
     return check(answer, hits, read_file)
 
@@ -83,7 +87,14 @@ def numbers(answer: str) -> list[int]:
         ("So [١].", [1]),
         ("Set `max_workers` [1].", [1]),
         ("Set `max_workers`[1].", [1]),
+        ("So [1000].", [1000]),
+        ("So. [99999999]", [99999999]),
+        ("So [2021, 3].", [2021, 3]),
+        ("So【1†source】 and [2†L1-L9].", [1, 2]),
+        ("So【1†source】【3†L12】.", [1, 3]),
         # none
+        ("As Smith [2021] and others [1999-2003; 2024] say", []),
+        ("char name[4096] and a[1000]", []),
         ("In [2024] it was [x], [], [1a] and [-1].", []),
         ("Use `rows[1]` or ``a ` [2]``.", []),
         ("```python\nx = y [1]\n```", []),
@@ -337,26 +348,32 @@ def test_a_misquotation_says_who_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "in_file", "verdict"),
+    ("stale", "now", "in_file", "verdict"),
     [
-        (SETUP, True, "verbatim"),
-        (None, None, "verbatim"),
-        (SETUP.replace("four", "five"), False, "changed"),
+        (False, "", True, "verbatim"),  # as it was indexed: nobody looks
+        (None, "", None, "verbatim"),  # the sources are not here
+        (True, SETUP, True, "verbatim"),
+        (True, None, None, "verbatim"),
+        (True, SETUP.replace("four", "five"), False, "changed"),
+        (True, "", False, "changed"),  # gone
     ],
 )
-def test_the_file_as_it_is_now(now: str | None, in_file: bool | None, verdict: str) -> None:
+def test_the_file_as_it_is_now(
+    stale: bool | None, now: str | None, in_file: bool | None, verdict: str
+) -> None:
     asked: list[str] = []
 
-    def read_file(path: str) -> str | None:
-        asked.append(path)
+    def read_file(asked_for: Hit) -> str | None:
+        asked.append(asked_for.path)
         return now
 
     answer = 'It says "starts four workers" and "run the installer as root" [1].'
-    found = checked(answer, read_file=read_file)
+    hits = [hit(1, SETUP, "setup.md", stale=stale)]
+    found = checked(answer, hits=hits, read_file=read_file)
     assert (found.quotations[0].in_file, found.quotations[0].verdict) == (in_file, verdict)
-    assert found.changed == (verdict == "changed")
+    assert found.changed == [each.verdict for each in found.quotations].count("changed")
     assert found.well == (verdict == "verbatim")
-    assert asked == ["setup.md"]
+    assert asked == (["setup.md"] if stale else [])
 
 
 def test_a_mark_that_the_passage_has_in_the_quotation_is_the_passages() -> None:
@@ -431,7 +448,7 @@ anything = st.lists(
 @example("```\n“a b\n```\nc d”", [])
 def test_no_text_makes_it_stumble_and_offsets_are_exact(answer: str, texts: list[str]) -> None:
     hits = [*HITS, *(hit(i, text, f"{i}.md") for i, text in enumerate(texts, 4))]
-    found = check(answer, hits, lambda path: answer if path == "4.md" else FILES.get(path))
+    found = check(answer, hits, lambda h: answer if h.path == "4.md" else as_it_is(h))
     before = 0
     for sentence in found.sentences:
         text = answer[sentence.start : sentence.end]
@@ -455,7 +472,7 @@ def test_no_text_makes_it_stumble_and_offsets_are_exact(answer: str, texts: list
     if "```" not in answer and "~~~" not in answer:
         assert all(on or not c.strip() for on, c in zip(covered, answer, strict=True))
     assert found.uncited + found.unsupported + found.figures <= 3 * len(found.sentences)
-    assert found == check(answer, hits, lambda p: answer if p == "4.md" else FILES.get(p))
+    assert found == check(answer, hits, lambda h: answer if h.path == "4.md" else as_it_is(h))
 
 
 @given(st.lists(st.sampled_from(SETUP.split()), min_size=3, max_size=12))

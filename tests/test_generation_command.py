@@ -204,6 +204,26 @@ def test_a_child_that_speaks_now_and_then_does_not_hang() -> None:
     assert "".join(python(code, limit=1.0).stream("")) == "0\n2\n"
 
 
+def test_a_child_that_only_complains_is_ended_in_the_end(tmp_path: Path) -> None:
+    """Loading a model can take long and be told of; a spinner without end is no answer."""
+    file = tmp_path / "pid"
+    generator = python(
+        f"""
+        import os, sys, time
+        open({str(file)!r}, "w").write(str(os.getpid()))
+        while True:
+            sys.stderr.write("still there"); sys.stderr.flush(); time.sleep(0.05)
+        """,
+        limit=0.5,
+    )
+    began = time.monotonic()
+    said, error = failure(generator)
+    assert 1.9 < time.monotonic() - began < 8
+    assert said == ""
+    assert "wrote to stderr alone for 2 s and was ended" in error.message
+    assert gone(int(file.read_text()))
+
+
 def test_a_group_that_ignores_the_first_signal_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     inner = (

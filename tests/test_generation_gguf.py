@@ -7,6 +7,7 @@ tests need llama-cpp-python, the extra `llm`.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragcli.errors import ModelUnavailable, UsageError
-from ragcli.generation.generators import gguf, llama_sequences, open_generator
+from ragcli.generation.generators import gguf, llama_library, llama_sequences, open_generator
 from ragcli.generation.generators.gguf import GgufModel, open_gguf
 
 PROMPTS = ("Is it wet? Yes.", "Who leads?", "x")
@@ -184,7 +185,7 @@ def test_a_template_that_fails_is_one_line(model: GgufModel, tmp_path: Path) -> 
 def test_an_answer_is_the_likeliest_token_each_time(
     model: GgufModel, oracle: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gguf, "ANSWER", 40)
+    monkeypatch.setattr(gguf, "ANSWER_LIMIT", 40)
     for prompt in PROMPTS:
         tokens = template_tokens(oracle, prompt)
         answer: list[int] = []
@@ -201,7 +202,7 @@ def test_an_answer_is_the_likeliest_token_each_time(
 def test_usage_says_whether_the_answer_ended(
     model: GgufModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gguf, "ANSWER", 7)
+    monkeypatch.setattr(gguf, "ANSWER_LIMIT", 7)
     list(model.stream("Who leads?"))
     assert (model.usage().answer_tokens, model.usage().finished) == (7, False)
     monkeypatch.setattr(model, "_ends", lambda token: True)
@@ -220,12 +221,87 @@ def test_a_prompt_that_does_not_fit_is_refused_with_both_numbers(model: GgufMode
         with pytest.raises(UsageError, match=rf"{size} tokens .*{model.window}") as caught:
             next(model.stream(prompt))
         told(caught.value)
+    assert [model.room(prompt) for prompt in (fits, fits + "aa", "")] == [
+        0, -2, model.window - model.count("")
+    ]  # fmt: skip
     assert model.count(fits[:-1]) + 1 == model.window
     assert len(list(model.stream(fits[:-1]))) <= 1
     model.begin(["x", fits[:-1]])
     model.logprobs([(1, (300,))])
     with pytest.raises(UsageError, match=f"{model.window + 1} tokens .*{model.window}"):
         model.logprobs([(1, (300, 300))])
+
+
+# Signals, which Python handles wherever it runs: inside of what llama.cpp calls back, too
+
+
+class Ended(BaseException):
+    """What a program makes of a signal, whatever that is."""
+
+
+@pytest.fixture(params=["SIGINT", "SIGTERM", "SIGHUP"])
+def ending(request: pytest.FixtureRequest) -> Iterator[int]:
+    number = getattr(signal, request.param)
+
+    def end(*_: object) -> None:
+        raise Ended
+
+    before = signal.signal(number, end)
+    yield number
+    assert signal.getsignal(number) is end
+    signal.signal(number, before)
+
+
+def comes_in_a_callback(
+    monkeypatch: pytest.MonkeyPatch, module: Any, number: int, after: int
+) -> list[bool]:
+    """Let a signal come at the callback of this number; what the callbacks have answered."""
+    asked: list[bool] = []
+
+    def interrupted() -> bool:
+        if len(asked) == after:
+            signal.raise_signal(number)
+        asked.append(llama_library.interrupted())
+        return asked[-1]
+
+    monkeypatch.setattr(module, "interrupted", interrupted)
+    return asked
+
+
+def test_a_signal_ends_the_loading(
+    tiny: Path, model: GgufModel, monkeypatch: pytest.MonkeyPatch, ending: int
+) -> None:
+    asked = comes_in_a_callback(monkeypatch, gguf, ending, after=0)
+    with pytest.raises(Ended):
+        open_gguf(str(tiny))
+    assert asked == [True]  # and llama.cpp went no further
+
+
+def test_a_signal_ends_the_reading_and_the_model_can_go_on(
+    model: GgufModel, monkeypatch: pytest.MonkeyPatch, ending: int
+) -> None:
+    expected = "".join(model.stream("Who leads?"))
+    for after in (0, 500):
+        asked = comes_in_a_callback(monkeypatch, llama_sequences, ending, after)
+        with pytest.raises(Ended):
+            "".join(model.stream("Who leads?"))
+        assert asked[after:] == [True]
+    monkeypatch.undo()
+    monkeypatch.setattr(llama_sequences, "_processors", lambda: 1)
+    assert "".join(model.stream("Who leads?")) == expected
+
+
+def test_a_signal_that_is_ignored_ends_nothing(
+    model: GgufModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        asked = comes_in_a_callback(monkeypatch, llama_sequences, signal.SIGHUP, after=3)
+        assert "".join(model.stream("Who leads?"))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert len(asked) > 3
+    assert not any(asked)
 
 
 # Token by token under several prompts

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from socketserver import TCPServer
 from typing import Any
 
@@ -15,7 +19,7 @@ import pytest
 
 from ragcli.errors import ModelUnavailable, UsageError
 from ragcli.generation.generators import Generator, Usage, open_generator
-from ragcli.generation.generators.http import Address, Server, address
+from ragcli.generation.generators.http import Address, Server, address, without_secrets
 from ragcli.generation.generators.ollama import ANSWER, Ollama
 from ragcli.generation.generators.openai import OpenAI
 
@@ -751,6 +755,8 @@ def test_what_is_no_address(url: str) -> None:
         ("https://box/ollama/", "https://box:443/ollama"),
         ("http://", "http://127.0.0.1:80"),
         ("[::1]:7", "http://[::1]:7"),
+        ("::1", "http://[::1]:11434"),
+        ("http://::1", "http://[::1]:80"),
         (' "box:1" ', "http://box:1"),
     ],
 )
@@ -758,6 +764,84 @@ def test_ollama_host(host: str, expected: str) -> None:
     generator = open_generator("ollama:m", {"OLLAMA_HOST": host})
     assert isinstance(generator, Ollama)
     assert str(generator._server.at) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ("box:bad", "OLLAMA_HOST is 'box:…': http://box:… is no URL: its port is none"),
+        ("ftp://me:hunter2@box", "OLLAMA_HOST is 'ftp://…@box': ftp://…@box is no URL of a server"),
+    ],
+)
+def test_an_ollama_host_that_is_none(host: str, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_generator("ollama:m", {"OLLAMA_HOST": host})
+    assert caught.value.message == told
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://user:hunter2@host:bad", "ftp://user:hunter2@host", "http://user:hunter2@[::1",
+     "http://user:hunter2@host", "http://user:hunter2 @host", "http://user:hunt/er2@host:1",
+     "http://user:hunter2", "http://user:hunter2#x@host", "user:hunter2@host",
+     "http://user:a@hunter2@host:bad", "http://user:hunter2@ho\u2100st"],
+)  # fmt: skip
+def test_no_password_is_shown(url: str) -> None:
+    for spec, environment in ((f"openai:{url}", {}), ("ollama:m", {"OLLAMA_HOST": url})):
+        with pytest.raises(UsageError) as caught:
+            open_generator(spec, environment)
+        told = f"{caught.value.message} {caught.value.hint}"
+        assert not any(secret in told for secret in ("hunt", "er2"))
+
+
+def test_what_is_shown_of_an_address() -> None:
+    for url in ("http://host:80/v1", "https://[::1]:7", "host", "http://host"):
+        assert without_secrets(url) == url
+
+
+def self_signed(folder: Path) -> Path:
+    """A certificate and its key, by openssl."""
+    file = folder / "server.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj"]
+    subprocess.run(
+        [*made, "/CN=localhost", "-keyout", str(file), "-out", str(folder / "cert.pem")],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    file.write_text(file.read_text() + (folder / "cert.pem").read_text())
+    return file
+
+
+def test_https_to_a_server_that_speaks_plain_http(local: Local) -> None:
+    _, error = failure(open_generator(f"openai:https://{local.where}#m", {}))
+    assert error.message.endswith("no connection: it does not speak https")
+    assert error.hint == "write the address with http://"
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_a_certificate_that_nobody_vouches_for(local: Local, tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(self_signed(tmp_path))
+    local.socket = context.wrap_socket(local.socket, server_side=True)
+    _, error = failure(open_generator(f"openai:https://{local.where}#m", {}))
+    assert "no connection: its certificate is not to be trusted, self" in error.message
+    _, error = failure(open_generator(f"openai:http://{local.where}#m", {}))
+    assert "the connection broke" in error.message or "no answer of HTTP" in error.message
+
+
+@pytest.mark.parametrize("count", [-5, 10**30, True, 1.5, "12", None])
+def test_a_count_that_is_none_is_not_told(local: Local, count: object) -> None:
+    used = {"choices": [], "usage": {"prompt_tokens": count, "completion_tokens": count}}
+    local.answers["/v1/chat/completions"] = lambda h, _: h.chunks(sse(delta("a"), STOP, used))
+    local.answers["/tokenize"] = lambda h, _: h.whole({"count": count})
+    generator = openai(local)
+    assert "".join(generator.stream("")) == "a"
+    assert (generator.usage(), generator.count("x")) == (Usage(), None)
+
+
+def test_foreign_bytes_are_escaped_once(local: Local) -> None:
+    local.answers["/v1/chat/completions"] = lambda h, _: h.chunks([b"\x1b[31mno\\stream\n"])
+    _, error = failure(openai(local))
+    assert error.message.endswith(r"no stream of OpenAI's protocol: '\x1b[31mno\stream'")
 
 
 @pytest.mark.parametrize("spec", ["v1", "v1/"])

@@ -481,8 +481,8 @@ def test_fusion_refuses_a_causal_model(opened: Any) -> None:
 
 def test_streaming_gives_whole_characters(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = opened("gpt2", begun=False)
-    said = "naïve — 谁\n🙂."
-    ids = [*model.tokens(said), *model.ends]
+    said = "naïve — 谁\t🙂."
+    ids = [*model.tokens(said), model._tokenizer.eos_token_id]
 
     def next_token(rows: Any) -> np.ndarray:
         return np.log(np.eye(model.vocabulary)[[ids[len(answer)] for _, answer in rows]] + 1e-9)
@@ -491,7 +491,7 @@ def test_streaming_gives_whole_characters(opened: Any, monkeypatch: pytest.Monke
     pieces = list(model.stream("why ?"))
     assert "".join(pieces) == said
     assert pieces == list(said)
-    assert model.usage().prompt_tokens == model.count("why ?") == len("why ?")
+    assert model.usage().prompt_tokens == model.count("why ?") == len("why ?\n\nAnswer:")
     assert model.usage().answer_tokens == len(ids)
 
 
@@ -499,7 +499,7 @@ def test_an_answer_that_breaks_off_in_a_character(
     opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = opened("gpt2", begun=False)
-    ids = [*model.tokens("a谁")[:-1], *model.ends]
+    ids = [*model.tokens("a谁")[:-1], model._tokenizer.eos_token_id]
     monkeypatch.setattr(
         model, "logprobs", lambda rows: np.eye(model.vocabulary)[[ids[len(rows[0][1])]]]
     )
@@ -516,7 +516,8 @@ def test_a_stream_ends_at_the_window(kind: str, opened: Any) -> None:
     assert said.prompt_tokens == model.count(prompt)
     if kind in CAUSAL:
         assert said.prompt_tokens + said.answer_tokens <= model.window == 128
-    assert model.room is None or said.answer_tokens <= model.room
+    room = model.room(prompt)
+    assert room is None or said.answer_tokens <= room
 
 
 def test_closing_a_stream_stops_it(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -547,7 +548,19 @@ def test_the_chat_template_is_used_and_counted(opened: Any) -> None:
     assert [special.get(each) for each in ids if each in special] == list(special.values())
     assert model.count("who ?") == len("who ?") + 3
     plain = opened("llama", begun=False)
-    assert plain.count("who ?") == len("who ?")
+    assert plain.count("who ?") == len("who ?\n\nAnswer:")
+
+
+def test_a_model_without_a_template_goes_on_with_the_text_for_a_line(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = opened("gpt2", begun=False)
+    ids = model.tokens(" One line.\nQuestion: more")
+    monkeypatch.setattr(
+        model, "logprobs", lambda rows: np.eye(model.vocabulary)[[ids[len(rows[0][1])]]]
+    )
+    assert "".join(model.stream("why ?")) == " One line."
+    assert model.usage().finished
 
 
 @pytest.mark.parametrize("kind", ["llama", "bart", "t5"])
@@ -562,23 +575,25 @@ def test_a_passage_cannot_hold_the_models_own_markers(kind: str, opened: Any) ->
 
 
 def test_a_prompt_that_does_not_fit(opened: Any) -> None:
-    for kind, fits in (("llama", "x" * 128), ("bart", "the " * 62)):
+    beginning = "x" * (127 - len("\n\nAnswer:"))
+    for kind, fits, room in (("llama", beginning, 1), ("bart", "the " * 62, 63)):
         model = opened(kind, begun=False)
         model.begin([fits])
+        assert model.room(fits) == room  # BART: its start comes first
+        longer = f"{fits} the"
+        assert model.room(longer) < 1
         with pytest.raises(UsageError, match="does not fit") as refusal:
-            model.begin([fits, fits + " the"])
-        assert "--budget" in str(refusal.value.hint)
+            model.begin([fits, longer])
+        assert "smaller --budget" in str(refusal.value.hint)
     model = opened("llama")
     with pytest.raises(UsageError, match="an answer of"):
         model.logprobs([(0, (1,) * 120)])
-    with pytest.raises(UsageError, match="empty"):
-        model.begin([""])
 
 
 def test_answers_round_trip(opened: Any) -> None:
     model = opened("gpt2")
     for text in ("", " a", "naïve  — 谁\n", "\ttab"):
-        assert model.text([*model.tokens(text), *model.ends]) == text
+        assert model.text([*model.tokens(text), model._tokenizer.eos_token_id]) == text
 
 
 # -- what is there and what is not

@@ -81,6 +81,7 @@ def test_a_project_s_files_never_name_one(tmp_path: Path, monkeypatch: pytest.Mo
     ("text", "told"),
     [
         ("generator = ", "is not TOML"),
+        ("generator = " + "[" * 100_000, "is not TOML: too many brackets"),
         ("generator = 3", "is no text"),
         ('generator = ""', "is no text"),
         ('generator = ["cmd:a"]', "is no text"),

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
-from ragcli.records import Hit, IndexReport, Leg, Prompt, SearchResult
+from ragcli.generation.visible import visible
+from ragcli.records import Hit, IndexReport, Leg
 
 if TYPE_CHECKING:
     from ragcli.cli.answering import Answered
-    from ragcli.cli.mixing import Mixed
+    from ragcli.cli.wanted import Reply
+    from ragcli.errors import RagcliError
     from ragcli.evaluation.report import EvalReport
     from ragcli.evaluation.sweep import SweepReport
+    from ragcli.indexing.refresh import Refresh
     from ragcli.inspection.misses import Miss
 
 
@@ -26,61 +30,73 @@ def index_report(report: IndexReport) -> dict[str, object]:
 
 
 def answer(
-    result: SearchResult,
-    prompt: Prompt,
-    answerable: float | None,
-    answered: Answered | None,
-    closed: Answered | None = None,
-    *,
-    explain: bool,
-    identity: Mapping[str, object],
+    reply: Reply, *, explain: bool, refresh: Refresh | None, identity: Mapping[str, object]
 ) -> dict[str, object]:
     """`ragcli.query/1`. `identity` is what a batch adds: the question's id.
 
     `answerable` is P(answerable) where the index was calibrated, else None. `check` is what was
     found of the answer; its `measure` says by what. `closed_book`: the answer without passages.
+    `mixture`: what was decoded or scored over a prompt for each passage, and then `prompt` is None;
+    the logarithm of 0 is None. `error`: why a question of a batch has no answer.
 
-    `dropped` are the ranks that the budget left out of the prompt.
+    `dropped` are the ranks that the budget left out of the prompt; `refresh` is None where nobody
+    looked whether the folder has changed.
     """
+    result, prompt, answered = reply.result, reply.prompt, reply.answered
     return {
         "schema": "ragcli.query/1",
         **identity,
         "question": result.question,
         "hits": [_hit(hit, explain=explain) for hit in result.hits],
-        "prompt": prompt.text,
-        "dropped": prompt.dropped,
-        "answerable": answerable,
-        "answer": None if answered is None else answered.text,
+        "prompt": None if prompt is None else prompt.text,
+        "dropped": () if prompt is None else prompt.dropped,
+        "answerable": reply.chance,
+        "answer": _text(reply),
         "citations": [] if answered is None else [asdict(c) for c in answered.check.citations],
         "check": None if answered is None else _check(answered),
-        "closed_book": None if answered is None or closed is None else _closed(answered, closed),
+        "closed_book": None if answered is None else _closed(answered, reply.closed),
+        "mixture": None if reply.mixed is None else _finite(asdict(reply.mixed)),
+        "error": None if reply.failed is None else _error(reply.failed),
         "index": {
             "chunks": result.chunks,
             "embedded": result.embedded,
             "embedded_now": result.embedded_now,
             "problems": result.problems,
+            "refresh": None if refresh is None else asdict(refresh),
         },
         "timings_ms": result.timings_ms,
     }
 
 
-def mixture(
-    result: SearchResult, mixed: Mixed, generator: str, *, explain: bool
-) -> dict[str, object]:
-    """`ragcli.query/1` of an answer of the mixture, or of an answer that it scored."""
+def _text(reply: Reply) -> str | None:
+    """The answer; None where nothing was generated, as where an answer was scored."""
+    if reply.answered is not None:
+        return reply.answered.text
+    if reply.mixed is not None and reply.mixed.scored is None:
+        return reply.mixed.answers[0].text
+    return None
+
+
+def _finite(value: Any) -> Any:
+    """`value` without numbers that JSON has not: None for the logarithm of 0."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _error(error: RagcliError) -> dict[str, object]:
     return {
-        "schema": "ragcli.query/1",
-        "question": result.question,
-        "hits": [_hit(hit, explain=explain) for hit in result.hits],
-        "answer": mixed.answers[0].text,
-        "mixture": {"generator": generator, **asdict(mixed)},
-        "timings_ms": result.timings_ms,
-    }
+        "message": visible(error.message), "hint": error.hint, "exit_code": error.exit_code
+    }  # fmt: skip
 
 
-def _closed(answered: Answered, closed: Answered) -> dict[str, object]:
+def _closed(answered: Answered, closed: Answered | None) -> dict[str, object] | None:
     from ragcli.cli.answering import same
 
+    if closed is None:
+        return None
     return {"answer": closed.text, "changed": not same(answered.text, closed.text)}
 
 

@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragcli.cli import options
-from ragcli.cli.batch import Asked, read_batch, read_text
-from ragcli.cli.output import (
-    Output,
-)
-from ragcli.cli.replying import Search, Wanted, reply, reply_all
-from ragcli.cli.retrieval import Retrieval, searching
+from ragcli.cli.batch import Asked, read_batch, read_text, reply_all
+from ragcli.cli.exclusions import refuse
+from ragcli.cli.output import Output
+from ragcli.cli.replying import reply, tell_refresh
+from ragcli.cli.retrieval import Retrieval, refreshed, searching
+from ragcli.cli.wanted import Search, Wanted
 from ragcli.errors import UsageError
+from ragcli.generation.prompt import ORDERS, template_parts
 from ragcli.records import SearchRequest, SearchResult
 
 if TYPE_CHECKING:
-    from ragcli.cli.mixing import Mixture
+    from ragcli.cli.mixing import MixtureRequest
     from ragcli.generation.generators import Generator
     from ragcli.store.index import Index
 
@@ -92,42 +93,41 @@ class Query(Retrieval):
         ),
     ] = "concat"
     decoding: Annotated[
-        str,
+        str | None,
         _mixture(
-            parser=options.one_of("thorough", "fast"), metavar="NAME", show_default=False,
+            parser=options.one_of("thorough", "fast"), metavar="NAME",
             help="of rag-sequence: every candidate under every passage, or fast [thorough]",
         ),
-    ] = "thorough"  # fmt: skip
+    ] = None  # fmt: skip
     beams: Annotated[
-        int,
+        int | None,
         _mixture(
-            parser=options.whole_number(1), metavar="N", show_default=False,
-            help="of the search; 1 is greedy [1]",
+            parser=options.whole_number(1), metavar="N", help="of the search; 1 is greedy [1]"
         ),
-    ] = 1  # fmt: skip
+    ] = None  # fmt: skip
     temperature: Annotated[
-        float,
+        float | None,
         _mixture(
-            parser=options.positive, metavar="T", show_default=False,
-            help="p(z|x) is the softmax of score / T [1]",
+            parser=options.positive, metavar="T",
+            help="p(z|x) is the softmax of score / T [hybrid .1, dense .05, lexical 1]",
         ),
-    ] = 1.0  # fmt: skip
+    ] = None  # fmt: skip
     score_answer: Annotated[
-        str | None, _mixture(metavar="TEXT", help="what both mixtures say of this answer")
+        str | None,
+        _mixture(metavar="TEXT", help="log p of this answer under both mixtures, on stdout"),
     ] = None
     compare_closed_book: Annotated[
         bool,
         _output("--compare-closed-book", help="-G: answer without the passages too, and compare"),
     ] = False
     order: Annotated[
-        str,
+        str | None,
         _output(
-            parser=options.one_of("best", "ends"),
+            parser=options.one_of(*ORDERS),
             metavar="NAME",
-            show_default=False,
             help="of the passages: best first, or the best at both ends [best]",
         ),
-    ] = "best"
+    ] = None
     template: Annotated[
         Path | None,
         _output(
@@ -136,6 +136,16 @@ class Query(Retrieval):
             help="the prompt's wording, with {context} and {question} once each",
         ),
     ] = None
+    refresh: Annotated[
+        str,
+        _output(
+            parser=options.one_of("auto", "always", "never"),
+            metavar="WHEN",
+            show_default=False,
+            help="take in what has changed in the folder: auto a little, of up to 3,000 files;"
+            " always all of it; never [auto]",
+        ),
+    ] = "auto"
     batch: Annotated[
         str | None,
         _output(
@@ -145,86 +155,87 @@ class Query(Retrieval):
 
     def run(self) -> None:
         """Ask the index, and print what it gives."""
-        if self.abstain is not None and (self.batch is not None or self.k == 0):
-            raise UsageError(
-                "--abstain is for one question over an index",
-                "a --batch has `answerable` for each; -k 0 asks no index",
-            )
+        # As the user has it: what a search sets for itself is not for the generator's program.
+        environment = dict(os.environ)
+        spec = _spec(self.generate, environment)
+        refuse(self, spec)
         wanted = self._wanted()
         words = self.words or []
         asked = None if self.batch is None else _batch(self.batch, words, self.output)
         question = _question(words) if asked is None else ""
-        # As the user has it: what a search sets for itself is not for the generator's program.
-        environment = dict(os.environ)
+        refresh = None if self.k == 0 else refreshed(self.index, self.refresh)
+        if refresh is not None and not self.output.as_json:
+            tell_refresh(refresh, self.output)
         with (
-            self._generating(environment) as generator,
             _searching(self.k, self.index) as (search, opened),
+            _generating(spec, environment) as generator,
         ):
-            wanted = replace(
-                wanted,
-                generator=generator,
-                mixture=self._mixing(generator),
-                compared=self._compared(generator),
-            )
+            wanted = replace(wanted, generator=generator, refresh=refresh)
             if asked is None:
-                shown = self.show or _shown(explain=self.explain)
+                shown = self.show or _shown(explain=self.explain, alone=generator is None)
                 reply(question, wanted, search, opened, self.output, shown)
             else:
                 reply_all(asked, wanted, search, opened)
 
-    def _compared(self, generator: "Generator | None") -> bool:
-        """Whether the closed book is asked too. Raises UsageError where there is nothing to ask."""
-        if self.compare_closed_book and (
-            generator is None or self.batch is not None or self.k == 0 or self.decode != "concat"
-        ):
-            raise UsageError(
-                "--compare-closed-book is for one question over passages, with a generator",
-                "-G SPEC, without --batch or --decode",
-            )
-        return self.compare_closed_book
-
-    def _mixing(self, generator: "Generator | None") -> "Mixture | None":
-        """What is asked of the mixture. Raises UsageError for what needs a generator."""
+    def _mixture(self) -> "MixtureRequest | None":
         if self.decode == "concat" and self.score_answer is None:
             return None
-        asked = "--score-answer" if self.score_answer is not None else f"--decode {self.decode}"
-        if generator is None or self.batch is not None or self.k == 0:
-            raise UsageError(
-                f"{asked} is for one question over passages, with a generator",
-                "-G hf:NAME_OR_FOLDER or -G gguf:FILE, without --batch",
-            )
-        from ragcli.cli.mixing import Mixture
+        from ragcli.cli.mixing import MixtureRequest
 
-        return Mixture(self.decode, self.decoding, self.beams, self.temperature, self.score_answer)
-
-    @contextmanager
-    def _generating(self, environment: dict[str, str]) -> Iterator["Generator | None"]:
-        from ragcli.generation.settings import generator_spec
-
-        spec = generator_spec(self.generate, environment)
-        if spec is None or spec == NO_GENERATOR:
-            yield None  # and nothing of generation is loaded
-            return
-        from ragcli.cli.answering import generating
-
-        with generating(spec, environment) as generator:
-            yield generator
+        return MixtureRequest(
+            self.decode,
+            "fast" if self.decoding == "fast" else "thorough",
+            self.beams or 1,
+            self.temperature,
+            self.score_answer,
+        )
 
     def _wanted(self) -> Wanted:
+        template = None if self.template is None else read_text(self.template)
+        if template is not None:
+            template_parts(template)
         return Wanted(
             self.request(""),
             budget=self.budget,
-            template=None if self.template is None else read_text(self.template),
+            template=template,
             explain=self.explain,
             abstain=self.abstain,
-            order=self.order,
+            order=self.order or ORDERS[0],
+            mixture=self._mixture(),
+            compared=self.compare_closed_book,
         )
 
 
-def _shown(*, explain: bool) -> frozenset[str]:
-    """What to print where nobody said: `table`, `prompt` or both."""
+def _spec(given: str | None, environment: dict[str, str]) -> str | None:
+    """The generator's spec, None for none. Raises UsageError for one that names no kind."""
+    from ragcli.generation.settings import generator_spec
+
+    spec = generator_spec(given, environment)
+    if spec is None or spec == NO_GENERATOR:
+        return None
+    from ragcli.generation.generators import kind_of
+
+    kind_of(spec)
+    return spec
+
+
+@contextmanager
+def _generating(spec: str | None, environment: dict[str, str]) -> Iterator["Generator | None"]:
+    """The generator, closed afterwards; without one, nothing of generation is loaded."""
+    if spec is None:
+        yield None
+        return
+    from ragcli.cli.answering import generating
+
+    with generating(spec, environment) as generator:
+        yield generator
+
+
+def _shown(*, explain: bool, alone: bool) -> frozenset[str]:
+    """What to print where nobody said: `table`, `prompt` or both; with an answer, no prompt."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    return frozenset(("table", "prompt") if terminal or explain else ("prompt",))
+    parts = ["table"] if terminal or explain else []
+    return frozenset([*parts, "prompt"] if alone else parts)
 
 
 def _question(words: Sequence[str]) -> str:

@@ -1,17 +1,18 @@
-"""One question answered, or a batch of them: what is printed, in which order, on which stream.
+"""One question answered: what is printed, in which order, on which stream.
 
 The table and the warnings are for people and go to stderr; the prompt or the answer is the result.
-Owns that order, and why nothing was found. Generators are `answering`'s.
+Owns that order, and why nothing was found. Generators are `answering`'s, batches `batch`'s.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragcli.cli.output import Output, counted, print_json, print_result, writing
+from ragcli.cli.wanted import Reply, Search, Wanted
 from ragcli.errors import NegativeResult
 from ragcli.generation.prompt import assemble
 from ragcli.generation.visible import visible
@@ -19,65 +20,10 @@ from ragcli.records import Prompt, SearchRequest, SearchResult
 
 if TYPE_CHECKING:
     from ragcli.cli.answering import Answered
-    from ragcli.cli.batch import Asked
-    from ragcli.cli.mixing import Mixture
+    from ragcli.cli.mixing import Mixed
     from ragcli.generation.generators import Generator
+    from ragcli.indexing.refresh import Refresh
     from ragcli.store.index import Index
-
-Search = Callable[[SearchRequest], SearchResult]
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to make of each question: the request with its question left empty, and the prompt."""
-
-    request: SearchRequest
-    budget: int | None
-    template: str | None
-    explain: bool
-    abstain: float | None
-    order: str
-    mixture: Mixture | None = None
-    compared: bool = False
-    generator: Generator | None = None
-
-    def of(self, question: str, search: Search) -> tuple[SearchResult, Prompt]:
-        """The hits of `question` and their prompt, counted in the generator's tokens if it can."""
-        result = search(replace(self.request, question=question))
-        prompt = assemble(
-            question, result.hits, budget=self.budget, template=self.template, order=self.order,
-            count=self.generator.count if self.generator and self.budget else None,
-        )  # fmt: skip
-        return result, prompt
-
-
-def reply_all(asked: Sequence[Asked], wanted: Wanted, search: Search, opened: Index | None) -> None:
-    """One JSON object a line, each written as soon as it is known; none is an error."""
-    from ragcli.cli.jsonout import answer
-
-    for identity, question in asked:
-        result, prompt = wanted.of(question, search)
-        chance = _chance(opened, result, wanted)
-        answered = None
-        if wanted.generator is not None and (result.hits or opened is None):
-            from ragcli.cli.answering import generate
-
-            root = None if opened is None else opened.root
-            answered = generate(wanted.generator, prompt, result.hits, root, show=False)
-        print_json(
-            answer(
-                result, prompt, chance, answered, explain=wanted.explain, identity={"id": identity}
-            )
-        )
-
-
-def _chance(opened: Index | None, result: SearchResult, wanted: Wanted) -> float | None:
-    """P(answerable), where the index is calibrated."""
-    if opened is None:
-        return None
-    from ragcli.cli.calibrated import answerable
-
-    return answerable(opened, result, wanted.request.rerank)
 
 
 def reply(
@@ -89,41 +35,31 @@ def reply(
     shown: frozenset[str],
 ) -> None:
     """Print what is asked for. Raises NegativeResult where nothing was found, or not enough."""
-    result, prompt = wanted.of(question, search)
-    chance = _chance(opened, result, wanted)
+    result = wanted.result(question, search)
+    chance = wanted.chance(result, opened)
+    prompt = wanted.prompt(result)
     generator = wanted.generator
     if not output.as_json:
         if "table" in shown and opened is not None and result.hits:
             alone = "prompt" not in shown and generator is None
             _print_table(result, opened, wanted, output, chance, alone=alone)
         _warn(result, prompt, wanted, output)
-    found = opened is None or bool(result.hits)
-    refused = None
-    try:
-        if not found:
-            raise _nothing_found(replace(wanted.request, question=question), result, search)
-        if wanted.abstain is not None and opened is not None:
-            from ragcli.cli.calibrated import abstain
-
-            abstain(opened, chance, wanted.abstain, result)
-    except NegativeResult as error:
-        refused = error
-    answered = None
-    if generator is not None and refused is None and wanted.mixture is not None:
-        _mix(question, wanted, wanted.mixture, result, output)
-        return
+    refused = _refusal(question, wanted, search, result, prompt, opened, chance)
+    answered = mixed = None
     if generator is not None and refused is None:
-        from ragcli.cli.answering import generate
+        if prompt is None:
+            mixed = _mixed(generator, wanted, result, output, shown)
+        else:
+            from ragcli.cli.answering import generate
 
-        root = None if opened is None else opened.root
-        answered = generate(generator, prompt, result.hits, root, show=not output.as_json)
+            _show_prompts([prompt.text], output, shown)
+            answered = generate(generator, prompt, result.hits, opened, show=not output.as_json)
     closed = _closed(question, wanted, answered, output)
     if output.as_json:
         from ragcli.cli.jsonout import answer
 
-        print_json(
-            answer(result, prompt, chance, answered, closed, explain=wanted.explain, identity={})
-        )
+        whole = Reply(result, prompt, chance, answered, closed, mixed)
+        print_json(answer(whole, explain=wanted.explain, refresh=wanted.refresh, identity={}))
     if refused is not None:
         raise refused
     if answered is not None:
@@ -131,9 +67,40 @@ def reply(
 
         if not output.as_json:
             tell(answered, result.hits, output)
-        judge(answered)
-    elif "prompt" in shown and not output.as_json:
+        judge(answered, result.hits)
+    elif mixed is not None and not output.as_json:
+        _tell_mixed(mixed, result, output)
+    elif prompt is not None and "prompt" in shown and not output.as_json:
         print_result(prompt.text)
+
+
+def _refusal(
+    question: str,
+    wanted: Wanted,
+    search: Search,
+    result: SearchResult,
+    prompt: Prompt | None,
+    opened: Index | None,
+    chance: float | None,
+) -> NegativeResult | None:
+    """Why there is nothing to hand on, None where there is."""
+    if opened is None:
+        return None
+    if not result.hits:
+        return _nothing_found(replace(wanted.request, question=question), result, search)
+    if prompt is not None and not prompt.included:
+        return NegativeResult(
+            f"no passage fits into a prompt of {wanted.room()} tokens",
+            "a larger --budget, or an index of smaller passages (ragcli index --chunk)",
+        )
+    if wanted.abstain is not None:
+        from ragcli.cli.calibrated import abstain
+
+        try:
+            abstain(opened, chance, wanted.abstain, result)
+        except NegativeResult as error:
+            return error
+    return None
 
 
 def _closed(
@@ -154,23 +121,41 @@ def _closed(
     return closed
 
 
-def _mix(
-    question: str, wanted: Wanted, mixture: Mixture, result: SearchResult, output: Output
-) -> None:
-    """The mixture's answer on stdout, where each word came from on stderr."""
-    from ragcli.cli.mixing import lines, mix
+def _mixed(
+    generator: Generator,
+    wanted: Wanted,
+    result: SearchResult,
+    output: Output,
+    shown: frozenset[str],
+) -> Mixed:
+    """What the mixture says."""
+    from ragcli.cli.mixing import mix, prompts_of
 
-    assert wanted.generator is not None
-    mixed = mix(wanted.generator, mixture, question, result.hits, wanted.template)
-    if output.as_json:
-        from ragcli.cli.jsonout import mixture as as_json
+    assert wanted.mixture is not None
+    assert generator.token_model is not None
+    prompts = prompts_of(result, wanted.template)
+    _show_prompts(prompts, output, shown)
+    return mix(generator.token_model, wanted.mixture, result, prompts)
 
-        print_json(as_json(result, mixed, wanted.generator.name, explain=wanted.explain))
+
+def _tell_mixed(mixed: Mixed, result: SearchResult, output: Output) -> None:
+    """The answer on stdout, where each word came from on stderr; of a score, that is the result."""
+    from ragcli.cli.mixing import lines
+
+    told = lines(mixed, result.hits)
+    if mixed.scored is not None:
+        print_result("\n".join(told))
         return
-    if mixture.scored is None:
-        print_result(mixed.answers[0].text)
-    for line in lines(mixed, result.hits):
+    print_result(mixed.answers[0].text)
+    for line in told:
         output.tell(line)
+
+
+def _show_prompts(prompts: Sequence[str], output: Output, shown: frozenset[str]) -> None:
+    """What the generator is about to read, on stderr where that is asked for."""
+    if "prompt" in shown and not output.as_json:
+        for prompt in prompts:
+            output.tell(visible(prompt, keep="\n\t") + "\n")
 
 
 def _print_table(
@@ -202,7 +187,29 @@ def _print_table(
         stream.flush()
 
 
-def _warn(result: SearchResult, prompt: Prompt, wanted: Wanted, output: Output) -> None:
+def tell_refresh(refresh: Refresh, output: Output) -> None:
+    """What has changed in the folder and what became of it, one line; nothing where it has not."""
+    parts = [
+        f"{number:,} {what}"
+        for what, number in (
+            ("changed", refresh.changed),
+            ("new", refresh.came),
+            ("gone", refresh.went),
+        )
+        if number
+    ]
+    if not parts:
+        return
+    if refresh.taken:
+        became = "taken in"
+    elif refresh.busy:
+        became = "not taken in, another ragcli is writing the index"
+    else:
+        became = "ragcli index takes them in"
+    output.warn(f"files since they were indexed: {', '.join(parts)}; {became}")
+
+
+def _warn(result: SearchResult, prompt: Prompt | None, wanted: Wanted, output: Output) -> None:
     """What a reader must know of the index and the prompt, a line each; JSON has it all."""
     stale = sorted({visible(hit.path) for hit in result.hits if hit.stale})
     if stale:
@@ -222,9 +229,15 @@ def _warn(result: SearchResult, prompt: Prompt, wanted: Wanted, output: Output) 
                     "ragcli index makes them")  # fmt: skip
     if result.cut:
         output.warn(f"the reranker could not read {counted(result.cut, 'passage')} to the end")
-    if prompt.dropped:
+    if prompt is not None and prompt.dropped:
         ranks = ", ".join(f"[{rank}]" for rank in prompt.dropped)
-        output.warn(f"left out of the prompt for --budget {wanted.budget}: {ranks}")
+        generator = wanted.generator
+        bound = (
+            f"--budget {wanted.budget}"
+            if wanted.budget is not None or generator is None
+            else f"the window of {generator.window:,} tokens that {generator.name} reads"
+        )
+        output.warn(f"left out of the prompt for {bound}: {ranks}")
     steps = ", ".join(f"{step} {spent:.1f} ms" for step, spent in result.timings_ms.items())
     if steps:
         output.remark(steps)

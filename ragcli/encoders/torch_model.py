@@ -7,18 +7,16 @@ imported inside, and takes seconds. A model never runs code of its own.
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import re
 import textwrap
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragcli.encoders.encoded import Encoded
+from ragcli.encoders.hub import absence, line, quiet, unavailable
 from ragcli.encoders.onnx_model import ModelFolder, folder_fingerprint
 from ragcli.encoders.quantising import quantise
 from ragcli.errors import ModelUnavailable
@@ -30,11 +28,7 @@ if TYPE_CHECKING:
 _ORGANISATIONS = {"SentenceTransformer": "sentence-transformers", "CrossEncoder": "cross-encoder"}
 """Whose model a name without an owner is."""
 
-_LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
-_COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _NEW_WEIGHT = re.compile(r"^([\w.]+)\s*\| MISSING", re.MULTILINE)
-_PATIENCE = 10.0
-"""Seconds for the first answer of huggingface.co; its client alone would try for a minute."""
 
 
 def load_model(
@@ -47,13 +41,14 @@ def load_model(
     """
     with quiet() as messages:
         library = _library()
-        absence = None if Path(name).is_dir() else _absence(kind, name, fetch)
+        why_not = None if Path(name).is_dir() else _absence(kind, name, fetch)
         try:
             model = getattr(library, kind)(
-                name, device=device, revision=revision, local_files_only=absence != ""
+                name, device=device, revision=revision, local_files_only=why_not != ""
             )
         except Exception as error:  # four libraries' errors share no class but Exception
-            raise _unavailable(name, absence, device, error) from error
+            whole = "check that it is a whole model"
+            raise unavailable(name, why_not, device, error, whole=whole) from error
         if model.device.type == "cpu":
             model.float()  # halves are slower there, and coarser
     new = sorted({found for text in messages for found in _NEW_WEIGHT.findall(text)})
@@ -74,7 +69,7 @@ def _library() -> Any:
         raise ModelUnavailable(
             "sentence-transformers is not installed"
             if missing
-            else f"sentence-transformers cannot be imported: {_line(error)}",
+            else f"sentence-transformers cannot be imported: {line(error)}",
             "pip install 'ragcli[st]'",
         ) from error
 
@@ -99,99 +94,12 @@ def revision_of(kind: str, name: str) -> str | None:
 
 
 def _absence(kind: str, name: str, fetch: bool) -> str | None:
-    """Why a model that is not a folder cannot be fetched; "" where it can, None if it is here."""
-    from huggingface_hub import constants
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        # Known to be there or not to be: a model that was fetched in part must not be taken for
-        # one without this file, and be given a pooling that is not its own.
-        if _cached(kind, name, "modules.json"):
-            return None
-    except HFValidationError:
-        return "no model can have that name"
-    if not fetch:
-        return "only `ragcli index --encoder st:NAME` fetches one"
-    if constants.HF_HUB_OFFLINE:
-        return "HF_HUB_OFFLINE is set"
-    return _refusal(_names(kind, name))
-
-
-def _refusal(names: list[str]) -> str:
-    """What huggingface.co has against giving a model that has one of `names`; "" for nothing."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import RepositoryNotFoundError
-
-    for name in names:
-        try:
-            HfApi().model_info(name, timeout=_PATIENCE)
-        except RepositoryNotFoundError:
-            continue
-        except Exception as error:  # noqa: BLE001 - by version httpx's or requests' errors
-            return f"huggingface.co cannot be reached ({_line(error)})"
-        return ""
-    return "huggingface.co has none of that name, or keeps it private"
-
-
-def _unavailable(
-    name: str, absence: str | None, device: str | None, error: Exception
-) -> ModelUnavailable:
-    if "trust_remote_code" in str(error):
-        return ModelUnavailable(
-            f"{name} would run code of its own, which ragcli does not allow",
-            "name a model whose architecture transformers knows",
-        )
-    if absence and isinstance(error, OSError):
-        return ModelUnavailable(
-            f"{name} is not a folder, and not in the local cache of models: {absence}",
-            "name a folder with a model, or let it be fetched once with the network on",
-        )
-    return ModelUnavailable(
-        f"{name} cannot be loaded: {_line(error)}",
-        "check that it is a whole model"
-        if device in (None, "cpu")
-        else f"check that it is a whole model, and that torch can use {device} here",
+    """As `absence` says it. Known to be here or not to be: a model that was fetched in part must
+    not be taken for one without this file, and be given a pooling that is not its own.
+    """
+    return absence(
+        _names(kind, name), lambda: bool(_cached(kind, name, "modules.json")), fetch=fetch
     )
-
-
-def _line(error: Exception) -> str:
-    first = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return textwrap.shorten(first, 200)
-
-
-class _Collector(logging.Handler):
-    def __init__(self, messages: list[str]) -> None:
-        super().__init__(logging.WARNING)
-        self._messages = messages
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._messages.append(_COLOURS.sub("", record.getMessage()))
-
-
-@contextmanager
-def quiet() -> Iterator[list[str]]:
-    """Keep the libraries' bars, warnings and log from the terminal; the log goes to the list."""
-    messages: list[str] = []
-    with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-        for name in ("huggingface_hub.utils", "transformers.utils.logging"):
-            try:
-                module = importlib.import_module(name)
-            except ImportError:
-                continue  # `_library` says what is not installed
-            for switch in ("disable_progress_bars", "disable_progress_bar"):
-                getattr(module, switch, lambda: None)()
-        for name in _LOGGERS:
-            logger = logging.getLogger(name)
-            stack.callback(_restore, logger, logger.handlers, logger.propagate)
-            logger.handlers, logger.propagate = [_Collector(messages)], False
-        yield messages
-
-
-def _restore(logger: logging.Logger, handlers: list[logging.Handler], propagate: bool) -> None:
-    logger.handlers, logger.propagate = handlers, propagate
 
 
 def run(model: Any, texts: Sequence[str], prompt: str, *, normalise: bool) -> NDArray[np.float64]:

@@ -96,9 +96,9 @@ class AnswerCheck:
 def check(answer: str, hits: Sequence[Hit], read_file: ReadFile) -> AnswerCheck:
     """Check `answer` against `hits`, the passages that its prompt held; numbers are their ranks.
 
-    `read_file` gives the text of a path of a hit as the file is now, None where it cannot be told
-    (it is no text file, or it is gone). A passage that the budget left out is not among `hits`:
-    who cites it has not read it. Works on any text, in time linear in it.
+    `read_file` gives the text of the file of a stale hit as it is now: empty where it is gone, None
+    where that cannot be told. A passage that the budget left out is not among `hits`: who cites it
+    has not read it. Works on any text, in time linear in it.
     """
     blocks = fenced_blocks(answer)
     code = code_spans(answer, blocks)

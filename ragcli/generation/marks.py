@@ -1,11 +1,14 @@
 r"""Citation marks in an answer, and the stretches of it that are code.
 
-A mark is one or more passage numbers of up to three digits in brackets: `[1]`, `[1, 3]`, `[2-4]`,
-`[1; 3-4]`, also `[passage 2]` and with the brackets of other scripts, `【1】`. It is none
+A mark is one or more passage numbers in brackets: `[1]`, `[1, 3]`, `[2-4]`, `[1; 3-4]`, also
+`[passage 2]`, with the brackets of other scripts, `【1】`, and with what some models put behind a
+dagger, `【1†source】`, `[1†L2-L9]`. It is none
 - in code: between backticks, or in a fenced block;
 - as an index: right behind `argv`, `args`, `array`, `arr`, `buf`, `vec` or a single small letter,
   or where an expression goes on behind a word, as in `rows[1].name` and `rows[1] = 2`;
-- in an address (`https://…[1]`).
+- in an address (`https://…[1]`);
+- where all its numbers are years, from 1500 to 2199, as in `[2021]` and `[2019, 2021]`;
+- with a number of more than three digits right behind a word, as in `name[4096]`.
 `8443[1]` is a mark: models write it so. Whether a mark inside quotation marks is the answer's own
 or part of what it quotes, `quotations` tells from the passages.
 """
@@ -17,13 +20,18 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_RANGE = r"\d{1,3}(?:[ ]?[-‐‑‒–—][ ]?\d{1,3})?"
+_RANGE = r"\d{1,18}(?:[ ]?[-‐‑‒–—][ ]?\d{1,18})?"
 _RANGES = rf"{_RANGE}(?:[ ]?[,;，、][ ]?{_RANGE}){{0,30}}"
-MARK = re.compile(rf"[\[［【](?:(?:[Pp]assages?|[Ss]ources?) )?({_RANGES})[\]］】]")
+MARK = re.compile(
+    rf"[\[［【](?:(?:[Pp]assages?|[Ss]ources?) )?({_RANGES})(?:†[^\n\[\]【】]{{0,80}})?[\]］】]"
+)
 _PARTS = re.compile(r"(\d+)(?:[ ]?[-‐‑‒–—][ ]?(\d+))?")
 _INDEXED = re.compile(r"(?:^|[^\w'’])(?:argv|args|array|arr|buf|vec|[a-z])(?:\[\w{1,3}\])*$")
 _WORD = re.compile(r"[A-Za-z0-9_)]$")
 _GOES_ON = re.compile(r"\.[a-z_]| ?[-+*/|&^%]?=")
+_LARGEST = 999
+"""Of the numbers that may stand right behind a word."""
+_YEARS = range(1500, 2200)
 _ADDRESS = re.compile(r"\b[a-z]{2,8}://\S*$")
 _LONGEST = 80
 """So far back from a mark is looked for what it is glued to."""
@@ -52,7 +60,7 @@ def marks(answer: str, code: Sequence[Span]) -> list[Mark]:
     return [
         Mark(match.start(), match.end(), _ranges(match[1]))
         for match in MARK.finditer(answer)
-        if not inside(code, match.start()) and not _is_index(answer, match)
+        if not inside(code, match.start()) and not _is_other(answer, match)
     ]
 
 
@@ -116,7 +124,11 @@ def _ranges(numbers: str) -> tuple[Span, ...]:
     return tuple((min(pair), max(pair)) for pair in pairs)
 
 
-def _is_index(answer: str, match: re.Match[str]) -> bool:
+def _is_other(answer: str, match: re.Match[str]) -> bool:
+    """Whether the brackets are a year's, an index's or an address's."""
+    numbers = [int(digits) for digits in re.findall(r"\d+", match[1])]
+    if all(number in _YEARS for number in numbers):
+        return True
     lead = answer[max(0, match.start() - _LONGEST) : match.start()]
     if not lead[-1:].strip():
         return False
@@ -124,4 +136,5 @@ def _is_index(answer: str, match: re.Match[str]) -> bool:
         ("://" in lead and _ADDRESS.search(lead))
         or _INDEXED.search(lead)
         or (_WORD.search(lead) and _GOES_ON.match(answer, match.end()))
+        or (_WORD.search(lead) and max(numbers) > _LARGEST)
     )

@@ -76,7 +76,7 @@ def assemble(
     if order not in ORDERS:
         raise UsageError(f"no order of passages {order!r}", f"one of {', '.join(ORDERS)}")
     wording = TEMPLATE if template is None else template
-    parts = _parts(wording)
+    parts = template_parts(wording)
     mark = _mark(wording, question, hits)
     preamble = _PREAMBLE.format(mark=mark)
 
@@ -133,8 +133,11 @@ def headings(hit: Hit | Passage) -> str:
     return " › ".join(visible(heading) for heading in hit.heading)
 
 
-def _parts(template: str) -> list[str]:
-    """The template cut at its two placeholders, which stay in the list."""
+def template_parts(template: str) -> list[str]:
+    """The template cut at its two placeholders, which stay in the list.
+
+    Raises UsageError where one is missing or stands there twice.
+    """
     parts = _PLACEHOLDER.split(template)
     if sorted(parts[1::2]) != ["{context}", "{question}"]:
         found = ", ".join(

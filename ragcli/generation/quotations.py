@@ -25,7 +25,8 @@ from ragcli.store.terms import UNSPACED, surfaces
 FEWEST_WORDS = 3
 FEWEST_UNSPACED = 6
 
-ReadFile = Callable[[str], str | None]
+ReadFile = Callable[[Hit], str | None]
+"""The text of a hit's file as it is now: empty where it is gone, None where nobody can tell."""
 
 _LINES = r"|\n(?![^\S\n]*\n)"
 _PAIRS = (("“", "”"), ("„", "“”"), ("«", "»"), ("»", "«"), ("‹", "›"), ("「", "」"), ("『", "』"))
@@ -63,17 +64,17 @@ class Quotation:
 
 
 class Library:
-    """The passages and their files, folded once each."""
+    """The passages and their files, folded once each; a file is read where it is not as it was."""
 
     def __init__(self, hits: Iterable[Hit], read_file: ReadFile) -> None:
         self._hits = {hit.rank: hit for hit in hits}
         self._passages = {rank: _both(hit.text) for rank, hit in self._hits.items()}
-        self._file = cache(lambda path: self._read(read_file, path))
+        self._file = cache(lambda rank: self._read(read_file, self._hits[rank]))
         self.holders = cache(self._holders)
 
     @staticmethod
-    def _read(read_file: ReadFile, path: str) -> tuple[str, ...] | None:
-        text = read_file(path)
+    def _read(read_file: ReadFile, hit: Hit) -> tuple[str, ...] | None:
+        text = read_file(hit)
         return None if text is None else _both(text)
 
     def _holders(self, quoted: str) -> tuple[int, ...]:
@@ -82,8 +83,14 @@ class Library:
         return tuple(rank for rank, forms in self._passages.items() if _holds(forms, parts))
 
     def in_file(self, rank: int, quoted: str) -> bool | None:
-        """Whether the file of the passage has `quoted` now; None where that cannot be told."""
-        forms = self._file(self._hits[rank].path)
+        """Whether the file of a passage that has `quoted` has it now; None where nobody can tell.
+
+        A file that is as it was indexed has what the passage has.
+        """
+        stale = self._hits[rank].stale
+        if not stale:
+            return None if stale is None else True
+        forms = self._file(rank)
         return None if forms is None else _holds(forms, _parts(quoted))
 
 

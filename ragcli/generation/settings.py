@@ -40,7 +40,7 @@ def time_limit(environment: Mapping[str, str]) -> float:
     # A day is as good as never, and sockets refuse what is far above it.
     if not 0 < seconds <= 86_400:
         raise UsageError(
-            f"RAGCLI_TIMEOUT is {visible(given)!r}, no number of seconds from 0 to 86400",
+            f"RAGCLI_TIMEOUT is '{visible(given)}', no number of seconds from 0 to 86400",
             f"leave it out for {SILENCE:.0f}",
         )
     return seconds
@@ -77,9 +77,10 @@ def _configured(environment: Mapping[str, str]) -> str | None:
             f"{visible(str(file))} cannot be read: {error.strerror}",
             "make it readable, or name the generator by -G",
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
+        why = "too many brackets" if isinstance(error, RecursionError) else visible(str(error))
         raise UsageError(
-            f"{visible(str(file))} is not TOML: {visible(str(error))}",
+            f"{visible(str(file))} is not TOML: {why}",
             'write it as: generator = "ollama:llama3.2"',
         ) from error
     if spec is not None and (not isinstance(spec, str) or not spec.strip()):

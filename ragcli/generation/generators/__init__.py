@@ -6,8 +6,8 @@
     hf:NAME_OR_FOLDER    a transformers model, in this process
     gguf:FILE            a llama.cpp model, in this process
 
-A new one is one class with the methods of `Generator`, and one line in `open_generator`. What a
-prompt says is `generation.prompt`'s; what an answer is worth, `generation.citations`'.
+A new one is one class with the methods of `Generator`, and its kind here, in `open_generator`.
+What a prompt says is `generation.prompt`'s; what an answer is worth, `generation.citations`'.
 """
 
 from __future__ import annotations
@@ -15,10 +15,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ragcli.errors import UsageError
 from ragcli.generation.visible import visible
+
+if TYPE_CHECKING:
+    from ragcli.generation.marginal import TokenModel
+
+ANSWER_LIMIT = 1024
+"""The most tokens of an answer of a model in this process, whole or of a mixture; a small one that
+has begun to repeat itself never ends."""
+
+ANSWER_CUE = "\n\nAnswer:"
+"""What stands behind a prompt for a causal model without a chat template, which only goes on with
+a text; it was not taught to stop either, so a line end ends its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,10 @@ class Generator(Protocol):
     def window(self) -> int | None:
         """The most tokens of prompt and answer together; None where that is not known."""
 
+    @property
+    def token_model(self) -> TokenModel | None:
+        """The model itself, where it runs in this process and tells each token's distribution."""
+
     def count(self, text: str) -> int | None:
         """Tokens of a prompt as the model will read it, the chat template's among them.
 
@@ -62,7 +77,24 @@ class Generator(Protocol):
         """Give up what the generator holds; a child still running is ended."""
 
 
+_KINDS = ("cmd", "ollama", "openai", "hf", "gguf")
 _EXAMPLES = "cmd:'llm -m x', ollama:llama3.2, openai:http://127.0.0.1:8080, hf:NAME, gguf:FILE"
+
+
+IN_PROCESS = ("hf", "gguf")
+"""The kinds that have a `token_model`."""
+
+
+def kind_of(spec: str) -> str:
+    """The kind that a spec names, `ollama` of `ollama:llama3.2`. Raises UsageError for none."""
+    kind, _, rest = spec.strip().partition(":")
+    if not rest.strip():
+        raise UsageError(f"'{visible(spec)}' names no generator", f"for example {_EXAMPLES}")
+    if kind not in _KINDS:
+        raise UsageError(
+            f"no kind of generator is called '{visible(kind)}'", f"for example {_EXAMPLES}"
+        )
+    return kind
 
 
 def open_generator(spec: str, environment: Mapping[str, str] | None = None) -> Generator:
@@ -73,9 +105,8 @@ def open_generator(spec: str, environment: Mapping[str, str] | None = None) -> G
     ModelUnavailable for a program or a model that is not there.
     """
     settings = dict(os.environ if environment is None else environment)
-    kind, _, rest = spec.strip().partition(":")
-    if not rest.strip():
-        raise UsageError(f"{visible(spec)!r} names no generator", f"for example {_EXAMPLES}")
+    kind = kind_of(spec)
+    rest = spec.strip().removeprefix(f"{kind}:")
     match kind:
         case "cmd":
             from ragcli.generation.generators.command import open_command
@@ -93,10 +124,6 @@ def open_generator(spec: str, environment: Mapping[str, str] | None = None) -> G
             from ragcli.generation.generators.huggingface import open_huggingface
 
             return open_huggingface(rest)
-        case "gguf":
-            from ragcli.generation.generators.gguf import open_gguf
+    from ragcli.generation.generators.gguf import open_gguf
 
-            return open_gguf(rest)
-    raise UsageError(
-        f"no kind of generator is called {visible(kind)!r}", f"for example {_EXAMPLES}"
-    )
+    return open_gguf(rest)

@@ -30,6 +30,8 @@ _TICK = 0.05
 """Seconds between two looks at whether the child has ended."""
 _LINGER = 1.0
 """Seconds that another process may keep the pipes open, silently, after the child has ended."""
+_COMPLAINING = 4
+"""So many time limits a program has that says nothing but on its stderr, as while it loads."""
 _TERM = 2.0
 """Seconds that a process group has for its end before it is killed."""
 
@@ -63,10 +65,11 @@ class Command:
     """A program that is run once for each prompt.
 
     `environment` is all that it is started with; `limit` is the seconds it may neither read,
-    print nor complain before it is ended.
+    print nor complain before it is ended. To complain alone helps it for four times as long.
     """
 
     window = None
+    token_model = None
 
     def __init__(
         self, name: str, arguments: Sequence[str], environment: Mapping[str, str], limit: float
@@ -150,7 +153,7 @@ class Command:
             outputs = {child.stdout.fileno(), child.stderr.fileno()}
             for output in outputs:
                 selector.register(output, selectors.EVENT_READ)
-            moved = time.monotonic()
+            signs = _Signs(self._program, self._limit)
             while True:
                 ready = selector.select(_TICK if outputs else _TICK / 10)
                 for key, _ in ready:
@@ -167,16 +170,10 @@ class Command:
                     else:
                         complaints += piece
                         del complaints[:-_STDERR_KEPT]
-                if ready:
-                    moved = time.monotonic()
-                quiet = time.monotonic() - moved
-                if child.poll() is not None and (not outputs or quiet > _LINGER):
+                signs.came({key.fd for key, _ in ready}, child.stderr.fileno())
+                if child.poll() is not None and (not outputs or signs.quiet > _LINGER):
                     return
-                if quiet > self._limit:
-                    raise ModelUnavailable(
-                        f"{self._program} did nothing for {self._limit:g} s and was ended",
-                        "RAGCLI_TIMEOUT=SECONDS gives it longer",
-                    )
+                signs.check()
 
     def _judge(self, code: int, silent: bool, complaints: bytearray) -> None:
         """Raises ModelUnavailable when this was no answer."""
@@ -199,6 +196,39 @@ class Command:
     @property
     def _by_hand(self) -> str:
         return f"try it by hand: echo hello | {visible(shlex.join(self._arguments))}"
+
+
+class _Signs:
+    """A program's signs of life: when it last did anything, and when more than complain."""
+
+    def __init__(self, program: str, limit: float) -> None:
+        self._program = program
+        self._limit = limit
+        self._any = self._other = time.monotonic()
+
+    @property
+    def quiet(self) -> float:
+        """Seconds without any."""
+        return time.monotonic() - self._any
+
+    def came(self, pipes: set[int], stderr: int) -> None:
+        """On these pipes something has moved."""
+        if pipes:
+            self._any = time.monotonic()
+        if pipes - {stderr}:
+            self._other = self._any
+
+    def check(self) -> None:
+        """Raises ModelUnavailable for a program that had its time."""
+        for what, since, limit in (
+            ("did nothing", self._any, self._limit),
+            ("wrote to stderr alone", self._other, self._limit * _COMPLAINING),
+        ):
+            if time.monotonic() - since > limit:
+                raise ModelUnavailable(
+                    f"{self._program} {what} for {limit:g} s and was ended",
+                    "RAGCLI_TIMEOUT=SECONDS gives it longer",
+                )
 
 
 def _write(descriptor: int, unread: memoryview) -> int:

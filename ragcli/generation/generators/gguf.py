@@ -8,36 +8,28 @@ between two tokens is `llama_sequences`'. It needs llama-cpp-python, the extra `
 from __future__ import annotations
 
 import codecs
-from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragcli.errors import ModelUnavailable, UsageError
-from ragcli.generation.generators import Usage
+from ragcli.generation.generators import ANSWER_CUE, ANSWER_LIMIT, Usage
+from ragcli.generation.generators.llama_library import interrupted, library, reason, working
 from ragcli.generation.generators.llama_sequences import LlamaSequences
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ANSWER = 1024
-"""The most tokens of an answer; a small model that has begun to repeat itself never ends."""
-
 _ROOM = 256
-"""Tokens of answers that there is room for at first, for each prompt of a mixture."""
+"""Tokens of answers that a context is opened for, for each prompt of a mixture; it can grow."""
 
 _TOGETHER = 64
 """Answers that a mixture has under way at once; beams of eight passages, eight each."""
 
 _MARK = "\ue000"
 """Stands for the prompt while the template is filled in; a private character."""
-
-_ERROR = 4
-"""llama.cpp's level of messages about what failed."""
-
-_complaints: deque[str] = deque(maxlen=1)
 
 
 def open_gguf(file: str) -> GgufModel:
@@ -47,25 +39,28 @@ def open_gguf(file: str) -> GgufModel:
     """
     path = Path(file).expanduser()
     _check_file(path)
-    library = _library()
-    params = library.llama_model_default_params()
+    llama = library()
+    params = llama.llama_model_default_params()
     # Weights as they lie in the file: no second copy, no rewriting at each start, and no tiles
     # (AMX), which end the process in a virtual machine that announces but does not run them.
     params.use_extra_bufts = False
-    _complaints.clear()
-    model = library.llama_model_load_from_file(str(path).encode("utf-8", "surrogateescape"), params)
+    params.progress_callback = llama.llama_progress_callback(lambda *_: not interrupted())
+    with working():
+        model = llama.llama_model_load_from_file(
+            str(path).encode("utf-8", "surrogateescape"), params
+        )
     if not model:
         raise ModelUnavailable(
-            f"llama.cpp cannot load {path}{_reason()}",
+            f"llama.cpp cannot load {path}{reason()}",
             "the file may be cut, or newer than this llama-cpp-python",
         )
-    if library.llama_model_has_encoder(model):
-        library.llama_model_free(model)
+    if llama.llama_model_has_encoder(model):
+        llama.llama_model_free(model)
         raise ModelUnavailable(
             f"{path} is an encoder-decoder model, which gguf: does not run",
             "name it by hf:, or a model that only decodes",
         )
-    return GgufModel(f"gguf:{file}", library, model)
+    return GgufModel(f"gguf:{file}", llama, model)
 
 
 class GgufModel:
@@ -86,18 +81,27 @@ class GgufModel:
         )
         self._before, self._after = self._frame()
 
+    @property
+    def token_model(self) -> GgufModel:
+        """Itself."""
+        return self
+
     def count(self, text: str) -> int:
         """Tokens of a prompt as the model reads it, the chat template's among them."""
         return len(self._read(text))
 
+    def room(self, prompt: str) -> int:
+        """The most tokens that an answer may have behind `prompt`; below 1 where there is none."""
+        return self.window - self.count(prompt)
+
     def stream(self, prompt: str) -> Iterator[str]:
-        """Pieces of the answer, each as soon as its characters are whole; at most `ANSWER` tokens.
+        """Pieces of the answer, each as soon as its characters are whole.
 
         Raises UsageError for a prompt that leaves no room to answer, ModelUnavailable where
         llama.cpp fails.
         """
         tokens = self._read(prompt)
-        room = min(ANSWER, self.window - len(tokens))
+        room = min(ANSWER_LIMIT, self.window - len(tokens))
         self._usage = Usage(len(tokens), 0, finished=False)
         self._open([tokens], room=room, together=1)
         characters = codecs.getincrementaldecoder("utf-8")("replace")
@@ -182,9 +186,7 @@ class GgufModel:
             self._sequences.close()
             self._sequences = None
         self._lengths = tuple(map(len, prompts))
-        self._sequences = LlamaSequences(
-            self._opened, prompts, room=room, together=together, reason=_reason
-        )
+        self._sequences = LlamaSequences(self._opened, prompts, room=room, together=together)
 
     def _logits(self, rows: Sequence[tuple[int, tuple[int, ...]]]) -> NDArray[np.float32]:
         if self._sequences is None:
@@ -204,7 +206,7 @@ class GgufModel:
         Only they may hold markers of the template: what a passage says of them stays text. A
         model without a template goes on with the text.
         """
-        text = f"{_MARK}\n\nAnswer:" if self._template is None else self._filled(self._template)
+        text = _MARK + ANSWER_CUE if self._template is None else self._filled(self._template)
         before, mark, after = text.partition(_MARK)
         if not mark:
             raise ModelUnavailable(f"the chat template of {self.name} leaves out the prompt")
@@ -292,35 +294,3 @@ def _check_file(path: Path) -> None:
         raise ModelUnavailable(
             f"{path} is not a GGUF file", "gguf:FILE names a model file of llama.cpp"
         )
-
-
-def _library() -> Any:
-    """llama_cpp, which from here on complains to `_complaints` alone."""
-    try:
-        import llama_cpp
-    except (ImportError, OSError, RuntimeError) as error:  # the last two: its library is broken
-        missing = getattr(error, "name", None) == "llama_cpp"
-        raise ModelUnavailable(
-            "llama-cpp-python is not installed"
-            if missing
-            else f"llama-cpp-python cannot be imported: {' '.join(str(error).split())}",
-            "pip install 'ragcli[llm]'",
-        ) from error
-    global _log  # noqa: PLW0603  llama.cpp calls it for as long as the process lives
-    _log = llama_cpp.llama_log_callback(_hear)
-    llama_cpp.llama_log_set(_log, None)
-    llama_cpp.llama_backend_init()
-    return llama_cpp
-
-
-_log: Any = None
-
-
-def _hear(level: int, text: bytes, _data: object) -> None:
-    if level == _ERROR:
-        _complaints.append(" ".join(text.decode("utf-8", "replace").split()))
-
-
-def _reason() -> str:
-    """What llama.cpp last complained of, to be put behind a message."""
-    return f": {_complaints[-1]}" if _complaints else ""

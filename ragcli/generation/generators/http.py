@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
+import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +30,8 @@ _BLOCK = 65_536
 _LONGEST = 16 * 2**20
 """Bytes of one line, or of an answer that is read whole."""
 _SHOWN = 300
+_MOST = 10**9
+"""Tokens in a count that is believed."""
 _BUSY = (429, 503)
 _HINT = "see what the server logs, or name another generator by -G"
 
@@ -69,16 +73,20 @@ def address(url: str, *, port: int | None = None) -> Address:
     Raises UsageError for anything but `http[s]://HOST[:PORT][/PATH]`.
     """
     wanted = "write it as http://HOST:PORT or https://HOST"
+    shown = without_secrets(url)
     if visible(url) != url or " " in url:
-        raise UsageError(f"{visible(url)} is no URL: it holds spaces or control characters", wanted)
+        raise UsageError(f"{shown} is no URL: it holds spaces or control characters", wanted)
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna").decode("ascii")
+    except ValueError as error:  # its text may hold what stands before the @
+        raise UsageError(f"{shown} is no URL: its host is none", wanted) from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise UsageError(f"{shown} is no URL of a server", wanted)
+    try:
         own_port = parts.port
     except ValueError as error:
-        raise UsageError(f"{visible(url)} is no URL: {visible(str(error))}", wanted) from error
-    if parts.scheme not in ("http", "https") or not host:
-        raise UsageError(f"{visible(url)} is no URL of a server", wanted)
+        raise UsageError(f"{shown} is no URL: its port is none", wanted) from error
     if parts.username is not None or parts.query:
         raise UsageError("the URL of a server has no user, password or query here", wanted)
     secure = parts.scheme == "https"
@@ -88,6 +96,18 @@ def address(url: str, *, port: int | None = None) -> Address:
         own_port or port or (443 if secure else 80),
         quote(parts.path, safe="/%:@!$&'()*+,;=~").rstrip("/"),
     )
+
+
+def without_secrets(url: str) -> str:
+    """What may be shown of a URL: no user, no password, nor what may be one where a port belongs.
+
+    >>> without_secrets("http://me:secret@host:1/v1")
+    'http://…@host:1/v1'
+    """
+    scheme, separator, rest = url.rpartition("://")
+    _, at, host = rest.rpartition("@")
+    shown = re.sub(r"^([^:/\[]+):(?!\d+(?:/|$))[^/]*", r"\1:…", host)
+    return visible(f"{scheme}{separator}{'…@' if at else ''}{shown}")
 
 
 class Server:
@@ -144,7 +164,7 @@ class Server:
         try:
             return json.loads(text.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
-            raise self.failed(f"what came is not JSON: {one_line(text[:_BLOCK])!r}") from error
+            raise self.failed(f"what came is not JSON: '{one_line(text[:_BLOCK])}'") from error
 
     def failed(self, what: str, hint: str | None = None) -> ModelUnavailable:
         """What to raise: `what` in one line, with the server's name and address before it."""
@@ -180,8 +200,8 @@ class Server:
         try:
             connection.connect()
         except OSError as error:
-            why = "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
-            raise self.failed(f"no connection: {visible(why)}", self._unreachable) from error
+            why, hint = _why_not(error)
+            raise self.failed(f"no connection: {why}", hint or self._unreachable) from error
         connection.sock.settimeout(self._silence)
         headers = {"Connection": "close", **self._headers}
         content = None
@@ -220,9 +240,34 @@ class Server:
             raise self.failed(
                 f"silent for {self._silence:g} s", "RAGCLI_TIMEOUT=SECONDS waits longer"
             ) from error
+        except http.client.BadStatusLine as error:
+            said = one_line(str(error).encode("utf-8", "replace"))
+            raise self.failed(
+                f"this is no answer of HTTP: '{said}'", "if it speaks https, write https://"
+            ) from error
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise self.failed(f"the connection broke: {one_line(str(why).encode())}") from error
+
+
+def whole(value: object) -> int | None:
+    """A count from JSON; None for what is none: no whole number, below 0, beyond all sense."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= _MOST else None
+
+
+def _why_not(error: OSError) -> tuple[str, str | None]:
+    """Why there is no connection, and what to do about it where that can be told."""
+    match error:
+        case TimeoutError():
+            return "no answer", None
+        case ssl.SSLCertVerificationError():
+            why = f"its certificate is not to be trusted, {error.verify_message}"
+            return visible(why), "https:// needs a certificate that this machine knows"
+        case ssl.SSLError():
+            return "it does not speak https", "write the address with http://"
+    return visible(error.strerror or str(error)), None
 
 
 def one_line(text: bytes) -> str:

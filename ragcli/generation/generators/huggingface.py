@@ -14,18 +14,15 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ragcli.encoders.torch_model import quiet
+from ragcli.encoders.hub import line, quiet
 from ragcli.errors import ModelUnavailable, UsageError
-from ragcli.generation.generators import Usage
-from ragcli.generation.generators.huggingface_loading import Weights, line
+from ragcli.generation.generators import ANSWER_CUE, ANSWER_LIMIT, Usage
+from ragcli.generation.generators.huggingface_loading import Weights
 from ragcli.generation.generators.huggingface_states import EncodedStates, States
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-ANSWER_LIMIT = 512
-"""Tokens after which `stream` stops a model that does not end by itself."""
 
 
 def open_huggingface(name: str) -> HuggingFace:
@@ -72,20 +69,46 @@ class HuggingFace:
 
     @cached_property
     def ends(self) -> frozenset[int]:
-        """The tokens that end an answer: those of the model's settings and of its tokenizer."""
+        """The tokens that end an answer: those of the model's settings and of its tokenizer.
+
+        For a causal model without a chat template, line ends too.
+        """
         said = self._model.generation_config.eos_token_id
         listed = said if isinstance(said, list) else [said]
-        return frozenset({*listed, self._tokenizer.eos_token_id} - {None})
+        return frozenset({*listed, self._tokenizer.eos_token_id, *self._line_ends()} - {None})
+
+    def _line_ends(self) -> Iterator[int]:
+        if not self._goes_on:
+            return
+        texts = self._tokenizer.batch_decode([[token] for token in range(self.vocabulary)])
+        for token, text in enumerate(texts):
+            if "\n" in text and text.isspace():
+                yield token
 
     @property
-    def room(self) -> int | None:
-        """How many tokens an answer may have under the prompts that were read last."""
-        longest = max(map(len, self._prompts), default=0)
-        return None if self.window is None else self.window - longest
+    def _goes_on(self) -> bool:
+        """Whether the model was taught only to go on with a text."""
+        return not self._tokenizer.chat_template
+
+    @property
+    def token_model(self) -> HuggingFace:
+        """Itself."""
+        return self
 
     def count(self, text: str) -> int:
         """Tokens of a prompt as the model reads it."""
         return len(self._encode(text))
+
+    def room(self, prompt: str) -> int | None:
+        """The most tokens that an answer may have behind `prompt`, below 1 where it has no place.
+
+        None where no limit is known.
+        """
+        return self._left(self.count(prompt))
+
+    def _left(self, read: int) -> int | None:
+        """How many tokens an answer may have behind so many of a prompt."""
+        return None if self.window is None else self.window - read
 
     def tokens(self, text: str) -> list[int]:
         """The tokens of an answer's text."""
@@ -93,10 +116,11 @@ class HuggingFace:
             return list(self._tokenizer(self._harmless(text), add_special_tokens=False).input_ids)
 
     def text(self, tokens: Sequence[int]) -> str:
-        """What an answer's tokens say, special ones left out."""
+        """What an answer's tokens say, special ones left out; one that ends it says nothing."""
+        said = tokens[:-1] if tokens and tokens[-1] in self.ends else tokens
         return str(
             self._tokenizer.decode(
-                list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
+                list(said), skip_special_tokens=True, clean_up_tokenization_spaces=False
             )
         )
 
@@ -111,7 +135,8 @@ class HuggingFace:
         if self._states is None:
             raise ValueError("logprobs before begin")
         longest = max(len(answer) for _, answer in rows)
-        if self.room is not None and longest > self.room:
+        room = self._left(max(map(len, self._prompts)))
+        if room is not None and longest > room:
             raise self._too_long("an answer", longest)
         try:
             with quiet():
@@ -128,13 +153,16 @@ class HuggingFace:
         """The answer by greedy search, piece by piece. Raises as `begin` does."""
         self._usage = Usage()
         self.begin([prompt])
-        room = ANSWER_LIMIT if self.room is None else min(ANSWER_LIMIT, self.room)
+        read = len(self._prompts[0])
+        left = self._left(read)
+        room = ANSWER_LIMIT if left is None else min(ANSWER_LIMIT, left)
         answer: tuple[int, ...] = ()
         shown = ""
         while len(answer) < room:
             token = int(self.logprobs([(0, answer)])[0].argmax())
-            self._usage = Usage(len(self._prompts[0]), len(answer) + 1)
-            if token in self.ends:
+            ended = token in self.ends
+            self._usage = Usage(read, len(answer) + 1, finished=ended)
+            if ended:
                 break
             answer = (*answer, token)
             text = self.text(answer)
@@ -156,9 +184,8 @@ class HuggingFace:
         self._states = None  # its memory is free before more is taken
         self._prompts = [self._encode(prompt) for prompt in prompts]
         for ids in self._prompts:
-            if not ids:
-                raise UsageError("an empty prompt cannot be answered", "ask a question")
-            if self.window is not None and len(ids) > self.window:
+            room = self._left(len(ids))
+            if room is not None and room < 1:
                 raise self._too_long("a prompt", len(ids))
         try:
             with quiet():
@@ -179,6 +206,8 @@ class HuggingFace:
     def _encode(self, prompt: str) -> list[int]:
         text = self._harmless(prompt)
         template = bool(self._tokenizer.chat_template)
+        if self._goes_on:
+            text += ANSWER_CUE
         with quiet():
             if template:
                 text = self._tokenizer.apply_chat_template(
@@ -196,7 +225,7 @@ class HuggingFace:
     def _too_long(self, what: str, tokens: int) -> UsageError:
         return UsageError(
             f"{what} of {tokens} tokens does not fit in the {self.window} that {self.name} reads",
-            f"--budget {self.window} or less, or a model that reads more",
+            "a smaller --budget, smaller passages, or a model that reads more",
         )
 
     def _failed(self, error: Exception) -> ModelUnavailable:
@@ -209,9 +238,14 @@ class EncoderDecoder(HuggingFace):
     """An encoder-decoder model, which reads the prompt apart from the answer it writes."""
 
     @property
-    def room(self) -> int | None:
-        """How many tokens an answer may have: its window is its own."""
-        return None if self.window is None else self.window - len(self._first)
+    def _goes_on(self) -> bool:
+        return False
+
+    def _left(self, read: int) -> int | None:
+        """An answer's window is its own, if only the prompt fits into the encoder's."""
+        if self.window is None:
+            return None
+        return self.window - len(self._first) if read <= self.window else 0
 
     def fuse(self, prompts: Sequence[str]) -> None:
         """Read the prompts apart, and answer from all their states at once, as from prompt 0."""

@@ -12,11 +12,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from ragcli.encoders.torch_model import quiet
+from ragcli.encoders.hub import absence, line, quiet, unavailable
 from ragcli.errors import ModelUnavailable
-
-_PATIENCE = 10.0
-"""Seconds for the first answer of huggingface.co; its client alone would try for a minute."""
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
@@ -34,7 +31,9 @@ class Weights:
         self.device = os.getenv("RAGCLI_DEVICE") or "cpu"
         with quiet():
             self._library = _library()
-            self._absence = None if Path(name).is_dir() else _absence(name)
+            self._absence = (
+                None if Path(name).is_dir() else absence([name], lambda: _has_weights(name))
+            )
             self.config: Any = self._load("AutoConfig")
             self.tokenizer: Any = self._load("AutoTokenizer")
 
@@ -85,23 +84,8 @@ class Weights:
             raise self._unavailable(error) from error
 
     def _unavailable(self, error: Exception) -> ModelUnavailable:
-        if "trust_remote_code" in str(error):
-            return ModelUnavailable(
-                f"{self.name} would run code of its own, which ragcli does not allow",
-                "name a model whose architecture transformers knows",
-            )
-        if self._absence and isinstance(error, OSError):
-            return ModelUnavailable(
-                f"{self.name} is not a folder, and not in the local cache of models: "
-                f"{self._absence}",
-                "name a folder with a model, or let it be fetched once with the network on",
-            )
-        return ModelUnavailable(
-            f"{self.name} cannot be loaded: {line(error)}",
-            "check that it is a whole model, with its weights in .safetensors"
-            if self.device == "cpu"
-            else f"check that it is a whole model, and that torch can use {self.device} here",
-        )
+        whole = "check that it is a whole model, with its weights in .safetensors"
+        return unavailable(self.name, self._absence, self.device, error, whole=whole)
 
 
 def _library() -> Any:
@@ -118,30 +102,8 @@ def _library() -> Any:
         ) from error
 
 
-def _absence(name: str) -> str | None:
-    """Why a model that is not a folder cannot be fetched; "" where it can, None if it is here."""
-    from huggingface_hub import HfApi, constants, try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+def _has_weights(name: str) -> bool:
+    """Whether the local cache has them: what was fetched without is not here."""
+    from huggingface_hub import try_to_load_from_cache
 
-    try:
-        # A model of which the weights never came must not be taken for one that is here.
-        here = [isinstance(try_to_load_from_cache(name, file), str) for file in _WEIGHTS]
-    except HFValidationError:
-        return "no model can have that name"
-    if any(here):
-        return None
-    if constants.HF_HUB_OFFLINE:
-        return "HF_HUB_OFFLINE is set"
-    try:
-        HfApi().model_info(name, timeout=_PATIENCE)
-    except RepositoryNotFoundError:
-        return "huggingface.co has none of that name, or keeps it private"
-    except Exception as error:  # noqa: BLE001 - by version httpx's or requests' errors
-        return f"huggingface.co cannot be reached ({line(error)})"
-    return ""
-
-
-def line(error: Exception) -> str:
-    """An error's first line."""
-    first = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return textwrap.shorten(first, 200)
+    return any(isinstance(try_to_load_from_cache(name, file), str) for file in _WEIGHTS)

@@ -8,18 +8,19 @@ probabilities are for is `gguf`'s and `generation.marginal`'s.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragcli.errors import ModelUnavailable
+from ragcli.generation.generators.llama_library import interrupted, reason, working
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 _BATCH = 512
-"""Tokens read at once: between two batches, an interrupt gets through."""
+"""Tokens read at once."""
 
 
 @dataclass(slots=True)
@@ -53,18 +54,16 @@ class LlamaSequences:
         *,
         room: int,
         together: int,
-        reason: Callable[[], str],
     ) -> None:
         """`room` is for the tokens of all answers; more is taken when they outgrow it.
 
         `together` rows run in one batch; more take turns, and their answers are read again each
-        time. `reason` gives what llama.cpp last complained of. Raises ModelUnavailable.
+        time. Raises ModelUnavailable.
         """
         import llama_cpp
 
         self._library: Any = llama_cpp
         self._model = model
-        self._reason = reason
         self._prompts = [tuple(prompt) for prompt in prompts]
         self._vocabulary: int = llama_cpp.llama_vocab_n_tokens(
             llama_cpp.llama_model_get_vocab(model)
@@ -77,6 +76,7 @@ class LlamaSequences:
             )
         self._answers = min(limit, together)
         self._context: Any = None
+        self._stop = llama_cpp.ggml_abort_callback(lambda _: interrupted())
         self._open(room)
 
     def close(self) -> None:
@@ -118,10 +118,12 @@ class LlamaSequences:
         params.flash_attn_type = library.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.kv_unified = True  # sequences share what they have in common
         params.swa_full = True  # a prompt stays whole for the next answer, past a sliding window
-        context = library.llama_init_from_model(self._model, params)
+        params.abort_callback = self._stop
+        with working():
+            context = library.llama_init_from_model(self._model, params)
         if not context:
             raise ModelUnavailable(
-                f"llama.cpp opens no context of {self._cells} tokens{self._reason()}",
+                f"llama.cpp opens no context of {self._cells} tokens{reason()}",
                 "ask for fewer passages, or name a smaller model",
             )
         self._context = context
@@ -224,10 +226,11 @@ class LlamaSequences:
                 batch.n_seq_id[index] = 1
                 batch.seq_id[index][0] = sequence
                 batch.logits[index] = wanted
-            code = self._library.llama_decode(self._context, batch)
+            with working():
+                code = self._library.llama_decode(self._context, batch)
             if code:
                 raise ModelUnavailable(
-                    f"llama.cpp stopped reading with code {code}{self._reason()}",
+                    f"llama.cpp stopped reading with code {code}{reason()}",
                     "ask for fewer passages, or name another model",
                 )
             count = sum(wanted for *_, wanted in part)

@@ -17,10 +17,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 
-from ragcli.errors import ModelUnavailable
+from ragcli.errors import ModelUnavailable, UsageError
 from ragcli.generation.generators import Usage
-from ragcli.generation.generators.http import Address, Refused, Server, address, one_line, sound
+from ragcli.generation.generators.http import (
+    Address,
+    Refused,
+    Server,
+    address,
+    one_line,
+    sound,
+    whole,
+    without_secrets,
+)
 from ragcli.generation.settings import time_limit
 
 PORT = 11_434
@@ -48,6 +58,8 @@ def open_ollama(model: str, environment: Mapping[str, str]) -> Ollama:
 
 class Ollama:
     """One model of a server; answers are drawn greedily, so that they can be compared."""
+
+    token_model = None
 
     def __init__(self, name: str, model: str, server: Server) -> None:
         self.name = name
@@ -146,7 +158,7 @@ class Ollama:
 
     def _check(self, last: Mapping[str, object], window: int) -> None:
         """Keep what the server counted; raises ModelUnavailable when the prompt was cut."""
-        read, answered = _whole(last.get("prompt_eval_count")), _whole(last.get("eval_count")) or 0
+        read, answered = whole(last.get("prompt_eval_count")), whole(last.get("eval_count")) or 0
         self._usage = Usage(read, answered or None, last.get("done_reason") != "length")
         if not read:
             raise self._server.failed(
@@ -191,16 +203,11 @@ def _cut(read: int, prompt: int | None, answered: int, window: int) -> bool:
     return read < prompt - 16 - answered // 4
 
 
-def _whole(value: object) -> int | None:
-    """A count from JSON; a number of any other kind is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 def _context_length(shown: object) -> int | None:
     """`llama.context_length` and its like among what `/api/show` says of a model."""
     match shown:
         case {"model_info": dict(facts)}:
-            lengths = [_whole(v) for k, v in facts.items() if str(k).endswith(".context_length")]
+            lengths = [whole(v) for k, v in facts.items() if str(k).endswith(".context_length")]
             return next((length for length in lengths if length and length > 0), None)
     return None
 
@@ -211,7 +218,21 @@ def _address(host: str) -> Address:
     A server listens at 0.0.0.0, and is reached at the loopback address. Raises UsageError.
     """
     scheme, separator, rest = host.strip().strip("\"'").rpartition("://")
-    if not rest or rest.startswith((":", "/")):
+    if not rest or (rest.startswith((":", "/")) and not rest.startswith("::")):
         rest = f"127.0.0.1{rest}"
+    if _is_ipv6(rest):
+        rest = f"[{rest}]"
     url = f"{scheme or 'http'}://{rest}".replace("//0.0.0.0", "//127.0.0.1", 1)
-    return address(url, port=None if separator else PORT)
+    try:
+        return address(url, port=None if separator else PORT)
+    except UsageError as error:
+        raise UsageError(
+            f"OLLAMA_HOST is '{without_secrets(host)}': {error.message}", error.hint
+        ) from error
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return ip_address(host).version == 6
+    except ValueError:
+        return False

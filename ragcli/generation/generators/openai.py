@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ragcli.errors import ModelUnavailable, UsageError
 from ragcli.generation.generators import Usage
-from ragcli.generation.generators.http import Refused, Server, address, one_line, sound
+from ragcli.generation.generators.http import Refused, Server, address, one_line, sound, whole
 from ragcli.generation.settings import time_limit
 from ragcli.generation.visible import visible
 
@@ -51,6 +51,8 @@ def open_openai(target: str, environment: Mapping[str, str]) -> OpenAI:
 class OpenAI:
     """One model behind `api`; `root` is where a server keeps what the protocol does not have."""
 
+    token_model = None
+
     def __init__(
         self, name: str, model: str | None, api: Server, root: Server, unsent_key: str = ""
     ) -> None:
@@ -68,12 +70,12 @@ class OpenAI:
     def window(self) -> int | None:
         """The context length, where vLLM's list of models or llama.cpp's `/props` says it."""
         listed = next((m for m in self._listed() if m.get("id") == self._model()), {})
-        length = listed.get("max_model_len")
-        if not isinstance(length, int) and listed.get("owned_by") == "llamacpp":
+        length = whole(listed.get("max_model_len"))
+        if length is None and listed.get("owned_by") == "llamacpp":
             match self._root_says("/props"):
-                case {"default_generation_settings": {"n_ctx": int(length)}}:
-                    pass
-        return length if isinstance(length, int) and length > 0 else None
+                case {"default_generation_settings": {"n_ctx": said}}:
+                    length = whole(said)
+        return length or None
 
     def count(self, text: str) -> int | None:
         """Tokens of the prompt within the chat template, by the server's `/tokenize`.
@@ -137,7 +139,7 @@ class OpenAI:
             raise self._api.failed(
                 "the answer broke off before its end"
                 if first.startswith((b"data:", b":", b"event:")) or not first
-                else f"this is no stream of OpenAI's protocol: {one_line(first)!r}"
+                else f"this is no stream of OpenAI's protocol: '{one_line(first)}'"
             )
         if silent:
             raise self._api.failed("answered nothing")
@@ -145,8 +147,10 @@ class OpenAI:
     def _note(self, event: object) -> None:
         """Keep what an event says of the tokens and of the answer's end."""
         match event:
-            case {"usage": {"prompt_tokens": int(read), "completion_tokens": int(answered)}}:
-                self._usage = replace(self._usage, prompt_tokens=read, answer_tokens=answered)
+            case {"usage": {"prompt_tokens": read, "completion_tokens": answered}}:
+                self._usage = replace(
+                    self._usage, prompt_tokens=whole(read), answer_tokens=whole(answered)
+                )
         match event:
             case {"choices": [{"finish_reason": "length"}, *_]}:
                 self._usage = replace(self._usage, finished=False)
@@ -194,8 +198,8 @@ class OpenAI:
         """vLLM counts messages; llama.cpp lays them out and then counts the text."""
         asked = {"model": self._model(), "messages": _messages(text), "add_generation_prompt": True}
         match self._root_says("/tokenize", asked):
-            case {"count": int(count)}:
-                return count
+            case {"count": count}:
+                return whole(count)
             case {"tokens": list()}:
                 pass
             case _:
