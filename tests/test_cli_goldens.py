@@ -97,7 +97,11 @@ CASES = {
     "alpha_of_rrf": "ragcli query port --fusion rrf --alpha .5",
     "stale": (
         "echo more >> docs/setup.md && rm docs/zh.txt "
-        "&& ragcli query 'port 8443 端口' -k 2 --show table"
+        "&& ragcli query 'port 8443 端口' -k 2 --show table --refresh never"
+    ),
+    "refreshed": (
+        "ragcli index --quiet && echo 'the port is open' >> docs/setup.md && rm docs/zh.txt "
+        "&& echo 'a port' > docs/new.md && ragcli query 'port 8443 端口' -k 2 --show table"
     ),
     "no_index": "cd / && ragcli query 'port'",
     "no_index_json": "cd / && ragcli query 'port' --json",
@@ -129,7 +133,7 @@ CASES = {
     "inspect_why_json": "ragcli inspect --why 'Which port?' zh.txt --json",
     "inspect_why_of_nothing": "ragcli inspect --why 'Which port?'",
     "inspect_problems": (
-        "echo x > docs/old.doc && ragcli index --quiet; "
+        "echo x > docs/old.ppt && ragcli index --quiet; "
         "ragcli inspect --problems | sed -E 's/[0-9-]{10} [0-9:]{5}/<date>/'"
     ),
     "inspect_check": "ragcli inspect --check | sed -E 's/[0-9.]+ k?B/<size>/'",

@@ -56,10 +56,13 @@ def test_json_has_the_fields_that_others_build_on(ask, folder: Path) -> None:
     result = json.loads(out)
     assert list(result) == [
         "schema", "question", "hits", "prompt", "dropped", "answerable", "answer", "citations",
-        "check", "closed_book", "index", "timings_ms",
+        "check", "closed_book", "mixture", "error", "index", "timings_ms",
     ]  # fmt: skip
     assert result["schema"] == "ragcli.query/1"
-    assert result["index"] == {"chunks": 9, "embedded": 9, "embedded_now": 0, "problems": 0}
+    refresh = {"changed": 0, "came": 0, "went": 0, "taken": False, "busy": False}
+    assert result["index"] == {
+        "chunks": 9, "embedded": 9, "embedded_now": 0, "problems": 0, "refresh": refresh,
+    }  # fmt: skip
     assert result["timings_ms"]["total"] > 0
     first = result["hits"][0]
     assert list(first) == [
