@@ -102,6 +102,64 @@ def test_html_of_nothing_but_navigation_is_still_read() -> None:
     assert document.text == "Home\nAbout"
 
 
+def texts(document: Document) -> list[str]:
+    return [text for _, _, text in shown(document)]
+
+
+def test_footers_and_asides_of_the_text_are_text() -> None:
+    document = read(
+        "<header>Site</header><aside>Related</aside>"
+        "<section><header>By Ann</header><p>one</p><aside>note</aside>"
+        "<aside role=complementary>box</aside><nav>contents</nav><footer>Filed</footer></section>"
+        "<blockquote>Bread.<footer>Cato</footer></blockquote>"
+        '<aside epub:type="footnote">a footnote</aside>'
+        "<footer>Imprint</footer><div role=contentinfo>Terms</div>",
+        "a.html",
+    )
+    assert texts(document) == [
+        *("By Ann", "one", "note", "box", "Filed", "Bread.", "Cato", "a footnote"),
+    ]
+
+
+@pytest.mark.parametrize("head", ["", '<?xml version="1.0"?>'])
+def test_what_is_drawn_or_filled_in_is_read_by_its_words(head: str) -> None:
+    namespace = ' xmlns="http://www.w3.org/1999/xhtml"' if head else ""
+    document = read(
+        f"{head}<html{namespace}><head><title>Page</title></head><body>"
+        '<h1>Bread <img src="a.png" alt="and salt"/></h1>'
+        '<p>See <svg xmlns="http://www.w3.org/2000/svg"><style>a {}</style><title>Oven</title>'
+        "<g><text>top<tspan>heat</tspan></text></g></svg>, <img src='x' alt=''/>then <math><mi>x"
+        "</mi><mo>=</mo><mn>2</mn></math>.</p>"
+        "<svg aria-hidden='true'><text>icon</text></svg>"
+        "<textarea>filled in</textarea><button>Send</button><select><option>no</option></select>"
+        "<object data='a.pdf'><p>instead</p></object><canvas>a curve</canvas></body></html>",
+        "a.html",
+    )
+    assert document.title == "Page"
+    assert texts(document) == [
+        *("Bread and salt", "See Oven top heat , then x = 2 .", "filled in", "instead", "a curve"),
+    ]
+
+
+def test_a_page_within_a_frame() -> None:
+    inner = "<h1>Inner</h1>\n\n\n<p>&quot;text&quot;</p><script>no</script>"
+    page = f'<p>before</p>\n<iframe srcdoc="{inner}">no frames</iframe>\n<p>after</p>'
+    document = read(page, "a.html")
+    assert texts(document) == ["before", "Inner", '"text"', "after"]
+    assert (document.text.index("after"), 6) in (document.line_anchors or ())
+    assert document.problems == ()
+    nested = page.replace("no</script>", "</script><iframe srcdoc='deep'></iframe>")
+    assert read(nested, "a.html").problems == (
+        ("truncated", "a frame within a frame was not read", None),
+    )
+
+
+def test_what_is_not_shown_is_read_where_nothing_else_is() -> None:
+    page = "<noscript><p>without scripts</p></noscript><p hidden>secret</p>"
+    assert texts(read(page, "a.html")) == ["without scripts", "secret"]
+    assert texts(read(f"{page}<p>shown</p>", "a.html")) == ["shown"]
+
+
 def test_tables_for_layout_are_text() -> None:
     document = read(
         "<table><tr><td><h1>Left</h1><p>one</p></td><td><ul><li>two</ul></td></tr></table>",
@@ -187,7 +245,39 @@ def test_xml() -> None:
         ("paragraph", path, "All are welcome."),
     ]
     assert dict(document.line_anchors or ())[0] == 4
-    assert "bang" not in document.text
+    assert shown(document)[4:] == [("paragraph", path, "bang &file;")]
+    assert document.problems == (("truncated", "not of this file: entity 'file'", None),)
+
+
+def test_entities_of_xml() -> None:
+    document = read(
+        "<!DOCTYPE r [<!-- <!ENTITY a 'no'> -->\n"
+        "<!ENTITY a \"<b>bold</b> &in;\"><!ENTITY in 'and\n&#x22;&in2;&#34;'><!ENTITY in2 'so'>"
+        "<!ENTITY a 'second'>]>\n<r><p>&a;</p><p x='&in2;'>caf&eacute; &amp;in2; &LT;</p>\n"
+        "<q><![CDATA[&in2;]]></q></r>",
+        "a.xml",
+    )
+    assert texts(document) == ['bold and "so"', "café &in2; <", "&in2;"]
+    assert document.problems == ()
+    assert document.line_anchors == ((0, 4), (document.text.rindex("&in2;"), 5))
+
+
+def test_entities_that_grow_are_all_left_out() -> None:
+    grown = "<!DOCTYPE r [<!ENTITY a '{}'>]><r><p>kept</p>{}</r>"
+    document = read(grown.format("x" * 1000, "<p>&a;</p>" * 1000), "a.xml")
+    assert document.text.count("x") == 1_000_000 and document.problems == ()
+    for bomb in (grown.format("x" * 1000, "<p>&a;</p>" * 1100), grown.format("&a;", "<p>&a;</p>")):
+        document = read(bomb, "a.xml")
+        assert document.text == "kept"
+        message = "entities that grow beyond 1,048,576 characters were left out"
+        assert ("truncated", message, None) in document.problems
+
+
+def test_entities_from_elsewhere_are_told_in_one_line() -> None:
+    references = "".join(f"&n{number};" for number in range(1000))
+    document = read(f'<!DOCTYPE r SYSTEM "r.dtd"><r>kept{references}</r>', "a.xml")
+    message = "not of this file: entity 'n0' and 999 others"
+    assert document.problems == (("truncated", message, None),)
 
 
 def test_xml_keeps_mixed_content_together() -> None:
@@ -234,6 +324,39 @@ def test_mail_of_html_only() -> None:
     assert read(mail.as_bytes(), "a.eml").text == "Bread\n\nis ready"
 
 
+def test_html_is_read_where_the_plain_text_is_a_stub() -> None:
+    for times, read_text in ((5, "the bread is ready"), (6, "bread is of HTML")):
+        mail = message()
+        mail.set_content("the bread is ready")
+        mail.add_alternative(f"<p>{'bread is of HTML ' * times}</p>", subtype="html")
+        mail.add_alternative("SUMMARY:Breakfast", subtype="calendar")
+        text = read(mail.as_bytes(), "a.eml").text
+        assert read_text in text and "SUMMARY:Breakfast" in text
+        assert ("the bread" in text) != ("of HTML" in text)
+
+
+def test_what_is_attached_to_the_alternative_not_read_is_told() -> None:
+    mail = message()
+    mail.add_alternative("<p>the bread</p>", subtype="html")
+    mail.get_payload()[1].add_related(b"\x89PNG", "image", "png", filename="a.png")
+    document = read(mail.as_bytes(), "a.eml")
+    assert document.text.count("bread") == 1
+    assert document.problems == (("attachment", "attachment 'a.png' was not read", None),)
+
+
+def test_forwarded_messages_and_reports_of_delivery() -> None:
+    report = (
+        "Content-Type: multipart/report; boundary=X\nSubject: Undelivered\n\n"
+        "--X\n\nIt failed.\n--X\nContent-Type: message/delivery-status\n\n"
+        "Reporting-MTA: dns; mail.example.org\n\nAction: failed\nStatus: 5.1.1\n\n"
+        "--X\nContent-Type: message/rfc822\n\nSubject: Bread\nX-Spam: no\n\nis ready\n--X--\n"
+    )
+    assert texts(read(report, "a.eml")) == [
+        *("Subject: Undelivered", "It failed.", "Reporting-MTA: dns; mail.example.org"),
+        *("Action: failed\nStatus: 5.1.1", "Subject: Bread", "is ready"),
+    ]
+
+
 def test_a_part_of_a_mail_that_is_not_text_is_a_problem() -> None:
     mail = message()
     mail.add_attachment(bytes(range(256)), maintype="text", subtype="plain", disposition="inline")
@@ -267,6 +390,8 @@ def test_notebook() -> None:
         ),
         "a.ipynb",
     )
+    message = "output beyond 2,000 characters was left out in cell 2"
+    assert document.problems == (("truncated", message, None),)
     trial, result = ("Trial",), ("Trial", "Result")
     assert document.title == "Trial"
     assert document.line_anchors == ()
@@ -282,6 +407,14 @@ def test_notebook() -> None:
         ("paragraph", result, "text"),
         ("other", result, "raw"),
     ]
+
+
+def test_cut_outputs_of_a_notebook_are_counted() -> None:
+    lengths = [2000, 2001, 5, 9000]
+    cells = [{"cell_type": "code", "outputs": [{"text": "y" * n + "\n"}]} for n in lengths]
+    document = read(notebook(cells), "a.ipynb")
+    message = "output beyond 2,000 characters was left out in 2 cells, first cell 2"
+    assert document.problems == (("truncated", message, None),)
 
 
 def test_notebook_of_format_3() -> None:

@@ -204,6 +204,36 @@ def test_epub_follows_the_spine() -> None:
     ]
 
 
+def test_what_an_epub_has_in_the_place_of_chapters_that_are_no_pages() -> None:
+    items = (
+        '<item id="a" href="a.png" media-type="image/png" fallback="b"/>'
+        '<item id="b" href="b.bin" media-type="application/x-b" fallback="c"/>'
+        '<item id="c" href="c.xhtml" media-type="application/xhtml+xml"/>'
+        '<item id="s" href="s.svg" media-type="image/svg+xml"/>'
+        '<item id="z" href="z.png" media-type="image/png" fallback="z"/>'
+    )
+    order = "".join(f'<itemref idref="{name}"/>' for name in "ascz?")
+    page = '<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops">'
+    document = read(
+        zipped(
+            {
+                "META-INF/container.xml": '<container><rootfile full-path="p.opf"/></container>',
+                "p.opf": f"<package><manifest>{items}</manifest><spine>{order}</spine></package>",
+                "c.xhtml": f"{page}<body><p>text</p><aside>box</aside>"
+                '<aside epub:type="footnote">note</aside><footer>end</footer></body></html>',
+                "s.svg": '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg">'
+                "<title>Oven</title><text>heat</text></svg>",
+            }
+        ),
+        "a.epub",
+    )
+    assert [text for _, _, text in shown(document)] == ["text", "box", "note", "end", "Oven heat"]
+    assert [(kind, message) for kind, message, _ in document.problems] == [
+        ("unsupported", "chapter z.png is no text, but image/png"),
+        ("unsupported", "chapter ? is not in the book"),
+    ]
+
+
 @pytest.mark.parametrize("suffix", [".docx", ".pptx", ".xlsx", ".odt", ".epub"])
 @pytest.mark.parametrize(
     "data",
@@ -317,6 +347,49 @@ def test_docx_reads_what_stands_beside_the_text_once() -> None:
     assert document.problems == (("attachment", "embedded 'Book1.xlsx' was not read", None),)
 
 
+def test_docx_reads_rows_in_content_controls_and_nested_tables_once() -> None:
+    def cell(text: str) -> str:
+        return f"<w:tc><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:tc>"
+
+    def row(*cells: str) -> str:
+        return f"<w:tr>{''.join(cells)}</w:tr>"
+
+    def control(inside: str) -> str:
+        return f"<w:sdt><w:sdtContent>{inside}</w:sdtContent></w:sdt>"
+
+    nested = f"<w:tbl>{row(cell('in'), cell('side'))}{control(row(cell('below')))}</w:tbl>"
+    table = (
+        row(cell("part"), cell("price"))
+        + control(row(cell("door"), cell("40")) + control(row(cell("lamp"), cell("2"))))
+        + row(control(cell("oven")), f"<w:tc>{control(nested)}<w:p/></w:tc>")
+    )
+    document = f"<w:document {W}><w:body>{control(f'<w:tbl>{table}</w:tbl>')}</w:body></w:document>"
+    data = package("word/document.xml", {"word/document.xml": document})
+    assert [text for _, _, text in shown(read(data, "a.docx"))] == [
+        *("part | price", "door | 40", "lamp | 2", "oven | in side below"),
+    ]
+
+
+def test_a_damaged_sheet_costs_no_other() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["kept", 1])
+    book.create_sheet("Broken").append(["lost", 3])
+    book.create_sheet("After").append(["as well", 2])
+    data = bytearray(saved(book))
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        member = packed.getinfo("xl/worksheets/sheet2.xml")
+    start = data.index(b"xl/worksheets/sheet2.xml", member.header_offset) + 24
+    data[start] = 7  # a block of a kind that there is not
+    document = read(bytes(data), "a.xlsx")
+    assert [page.label for page in document.pages] == ["Sheet", "Broken", "After"]
+    assert "kept" in document.text
+    assert "as well" in document.text
+    ((kind, message, page),) = document.problems
+    assert (kind, page) == ("corrupt", "Broken")
+    assert "xl/worksheets/sheet2.xml" in message
+
+
 def test_damaged_parts_are_read_as_far_as_they_can_be() -> None:
     data = package(
         "word/document.xml",
@@ -401,7 +474,7 @@ def test_what_a_workbook_loses_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     document = read(saved(book), "a.xlsx")
     assert "kept" in document.text
     assert "a remark" in document.text
-    message = "1 formulas without a stored value, which were not read"
+    message = "1 formula without a stored value, not read"
     assert document.problems == (("formula", message, "Sheet"),)
     monkeypatch.setattr(sheets, "COLUMNS", 1)
     message = "only 1 columns of each row were read"
@@ -445,6 +518,17 @@ def test_ods(flat: bool) -> None:
     assert [page.label for page in document.pages] == ["Prices"]
     row = "part: 7 | price: 7"
     assert [text for _, _, text in shown(document)] == ["Prices", "part | price", row, row]
+
+
+def test_ods_says_which_rows_it_leaves_out() -> None:
+    whole = ODS.replace('rows-repeated="2"', 'rows-repeated="100"')
+    document = read(whole.encode(), "a.fods")
+    assert document.text.count("part: 7 | price: 7") == 100
+    assert document.problems == ()
+    document = read(ODS.replace('rows-repeated="2"', 'rows-repeated="101"').encode(), "a.fods")
+    assert document.text.count("part: 7 | price: 7") == 100
+    message = "a row that is there more than 100 times was read so often only"
+    assert document.problems == (("truncated", message, None),)
 
 
 def test_odp() -> None:

@@ -20,7 +20,7 @@ from ragcli.corpus.source import Source
 from ragcli.errors import ModelUnavailable, RagcliError, UnreadableFile, UsageError
 from ragcli.indexing import index_folder
 from ragcli.indexing.scope import reading_of
-from ragcli.records import IndexReport, Settings
+from ragcli.records import Counts, IndexReport, Settings
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 HEAD = "level page_num block_num par_num line_num word_num left top width height conf text"
@@ -150,6 +150,11 @@ def kinds(report: IndexReport) -> list[str]:
     return [problem.kind for problem in report.problems]
 
 
+def test_languages_that_are_none_reach_no_program(program: Path) -> None:
+    with pytest.raises(pdf_ocr.OcrFailed, match="there is no language"):
+        pdf_ocr.recognise(b"P5 1 1 255 x", 300, "../../etc/passwd")
+
+
 def test_an_index_remembers_and_forgets_it(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,20 +169,22 @@ def test_an_index_remembers_and_forgets_it(
     path = os.environ["PATH"]
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ModelUnavailable):
-        run(tmp_path)
+        run(tmp_path, ocr="deu")
+    (tmp_path / "files" / "more.md").write_text("more text")
+    assert run(tmp_path).counts == Counts(indexed=1, unchanged=2)
     assert kinds(run(tmp_path, ocr="")) == ["no_text"]
     monkeypatch.setenv("PATH", path)
     assert kinds(run(tmp_path)) == ["no_text"]
 
 
-def test_files_are_read_again_when_reading_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = Settings(encoder="none")
-    with_it = reading_of(settings, tmp_path)
-    assert reading_of(Settings(encoder="none", ocr="eng"), tmp_path) != with_it
-    monkeypatch.setattr("ragcli.indexing.scope.pdfium_is_installed", lambda: False)
-    assert reading_of(settings, tmp_path) != with_it
+def test_only_what_may_be_a_pdf_is_read_again_for_ocr(tmp_path: Path) -> None:
+    without = reading_of(Settings(encoder="none"), tmp_path)
+    with_it = reading_of(Settings(encoder="none", ocr="eng"), tmp_path)
+    other = reading_of(Settings(encoder="none", ocr="deu"), tmp_path)
+    for path in ("a.pdf", "sub/B.PDF", "scan", "scan.xyz"):
+        assert len({reading.of(path) for reading in (without, with_it, other)}) == 3
+    for path in ("a.txt", "a.md", "a.docx", "a.html", "Makefile"):
+        assert len({reading.of(path) for reading in (without, with_it, other)}) == 1
 
 
 @pytest.mark.slow

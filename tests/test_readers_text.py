@@ -52,6 +52,8 @@ def check_blocks(text: str, blocks: tuple[Block, ...]) -> None:
 @given(text=MARKUP)
 @example("\n\n    indented\n")
 @example("a\n=\n- b\n\n      c\n")
+@example("#######:field:\x00\n")
+@example("####:field:\u0800\x00\n")
 @settings(max_examples=150)
 def test_blocks_cover_any_text(suffix: str, text: str) -> None:
     try:

@@ -8,6 +8,7 @@ better than mojibake in the index. Does not decode a file for its reader: `sourc
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
 
@@ -24,16 +25,16 @@ _ALIASES = {
     **dict.fromkeys(("macintosh", "x-mac-roman"), "mac_roman"),
     **dict.fromkeys(("big5", "x-x-big5"), "big5hkscs"),
     **dict.fromkeys(("tis-620", "iso-8859-11", "windows-874"), "cp874"),
-    **dict.fromkeys(("shift_jis_2004",), "cp932"),
+    "shift_jis_2004": "cp932",
     "euc_jis_2004": "euc_jp",
     "iso-8859-8-i": "iso8859_8",
     "iso-8859-9": "cp1254",
 }
-# Rare, and near enough to a common one to be taken for it by accident.
 _ENOUGH = 0.8
 """How much of what is beyond ASCII has to fit a language."""
 
 _EBCDIC_SPACE = b"@"
+# Rare, and near enough to a common one to be taken for it by accident.
 _RARER = ("mac", "cp4", "cp11", "cp7", "cp8", "iso8859")
 _NOT_GUESSED = ("utf-7", "hp-roman8", "cp1006", "cp720", "cp864", "ptcp154")
 
@@ -125,6 +126,10 @@ def legacy_encoding(data: bytes, declared: str | None) -> str | None:
     return _guessed(_around_high_bytes(data))
 
 
+_NO_CONTROLS = bytes(range(32, 127)) + bytes(range(128, 256)) + b"\t\n\r\f\0"
+"""What text is made of, and the zeros that get into it."""
+
+
 def wide_encoding(data: bytes) -> str | None:
     """Tell UTF-16 and UTF-32 without a mark, if it is plain.
 
@@ -136,13 +141,26 @@ def wide_encoding(data: bytes) -> str | None:
     for encoding, places in (("utf-32-le", (2, 3)), ("utf-32-be", (0, 1))):
         if len(data) % 4 == 0 and all(zeros[i] > 0.95 for i in places):
             return encoding if decoded(data, encoding) is not None else None
-    if len(data) % 2:
+    if len(data) % 2 or _is_utf8_with_zeros(sample):
         return None
     for encoding in ("utf-16-le", "utf-16-be"):
         text = decoded(sample, encoding)
         if text and _is_clean(text):
             return encoding
     return None
+
+
+def _is_utf8_with_zeros(sample: bytes) -> bool:
+    """Tell text with stray zeros: of what is ASCII, UTF-16 has every other byte zero, and of what
+    is not, bytes that are control characters or no UTF-8.
+    """
+    if sample.count(0) * 4 >= len(sample) or sample.translate(None, _NO_CONTROLS):
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)  # its end may be cut
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def escaped_encoding(data: bytes) -> str | None:

@@ -35,10 +35,13 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
+COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""The first bytes of the container of Office's formats before 2007."""
+
 _MAGIC = (
     *(b"\x89PNG", b"GIF87a", b"GIF89a", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"8BPS", b"%PDF-"),
     *(b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!\x1a"),
-    *(b"(\xb5/\xfd", b"\x04\x22M\x18", b"!<arch>\n", b"\xd0\xcf\x11\xe0", b"SQLite format 3\0"),
+    *(b"(\xb5/\xfd", b"\x04\x22M\x18", b"!<arch>\n", COMPOUND, b"SQLite format 3\0"),
     *(b"\x7fELF", b"MZ\x90", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe", b"\0asm"),
     *(b"OggS", b"ID3\x03", b"ID3\x04", b"fLaC", b"\xff\xfb", b"\x1aE\xdf\xa3", b"wOFF", b"wOF2"),
     *(b"\x93NUMPY", b"\x89HDF", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"GGUF"),

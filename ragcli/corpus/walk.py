@@ -16,14 +16,13 @@ matching pattern decides, and a folder that is left out is not entered, as git d
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragcli.corpus.links import Links
 from ragcli.corpus.patterns import (
     IGNORE_FILES,
     IgnoreFile,
@@ -32,86 +31,27 @@ from ragcli.corpus.patterns import (
     option_patterns,
     read_ignore_file,
 )
+from ragcli.corpus.unwanted import CACHE_TAG, NEVER_ENTERED, is_cache, is_left_out, unwanted
+from ragcli.corpus.verdicts import TOO_LARGE, Found, LeftOut, WalkRules, unreadable
 from ragcli.errors import UsageError
 
-NEVER_ENTERED = {".git": "hidden", ".rag": "the index itself"}
-CACHE_TAG = "CACHEDIR.TAG"
-CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
+__all__ = [
+    "TOO_LARGE",
+    "Found",
+    "LeftOut",
+    "WalkRules",
+    "explain",
+    "folders",
+    "is_left_out",
+    "walk",
+]
 
-REASONS = {
-    errno.ENOENT: "vanished",
-    errno.ENOTDIR: "vanished",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
-    errno.ELOOP: "symlink loop",
-    errno.ENAMETOOLONG: "path too long",
-    errno.EFBIG: "too large",
-}
-_TEMPORARY = re.compile(
-    r"~\$.*"  # Word, Excel: whose document is open
-    r"|~.*\.tmp"
-    r"|\.~lock\..*#"  # LibreOffice
-    r"|\..+\.sw[a-p]"  # vim
-    r"|.+~"
-    r"|#.+#|\.#.+"  # Emacs
-    r"|.+___jb_(?:tmp|old)___"  # JetBrains
-    r"|\.goutputstream-.+"  # GNOME
-    r"|\..+\.kate-swp",
-    re.DOTALL,
-)
-SPECIAL_FILES = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
-
-
-@dataclass(frozen=True, slots=True)
-class WalkRules:
-    """What the user asked for; `max_file_size` is in bytes.
-
-    `glob` and `exclude` are gitignore patterns relative to the root. An empty `glob` wants
-    everything; otherwise a file is wanted if it, or a folder above it, matches. `ignore` is
-    whether ignore files count, `hidden` whether names with a leading dot do, `follow` whether
-    links may lead out of the folder.
-    """
-
-    glob: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    hidden: bool = False
-    ignore: bool = True
-    follow: bool = False
-    max_file_size: int = 64 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A regular file to index. `path` is relative to the root, `/` between its parts.
-
-    Bytes of a name that are not UTF-8 are kept as `os.fsdecode` keeps them (surrogateescape).
-    """
-
-    path: str
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """One file that is not indexed, or (`folder`) one whole folder that was not entered.
-
-    `reason` is one of `ignored` (detail: `.gitignore:3: *.log`), `hidden`, `excluded` (detail:
-    the pattern), `no glob matches`, `too large`, `a cache folder`, `the index itself`,
-    `a temporary file` (an editor's), `linked twice` or `symlink loop` (detail: the path that it
-    leads to), `symlink out of the folder`, `dangling symlink`, `not a regular file`, `permission
-    denied`, `vanished`, `path too long`, `cannot be read`.
-    """
-
-    path: str
-    reason: str
-    detail: str = ""
-    folder: bool = False
+_DEFAULT = WalkRules()
+_SPECIAL_FILES = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
 def walk(
-    root: Path, starts: Sequence[str] = ("",), rules: WalkRules = WalkRules()
+    root: Path, starts: Sequence[str] = ("",), rules: WalkRules = _DEFAULT
 ) -> Iterator[Found | LeftOut]:
     """Judge every file under `starts`, paths relative to `root` (`""` is the root itself).
 
@@ -125,7 +65,7 @@ def walk(
     return _Walk(root, starts, rules).run()
 
 
-def folders(root: Path, starts: Sequence[str] = ("",), rules: WalkRules = WalkRules()) -> list[str]:
+def folders(root: Path, starts: Sequence[str] = ("",), rules: WalkRules = _DEFAULT) -> list[str]:
     """The real paths of the folders that `walk` enters under `starts`; raises as it does."""
     walker = _Walk(root, starts, rules)
     for _ in walker.run():
@@ -133,17 +73,7 @@ def folders(root: Path, starts: Sequence[str] = ("",), rules: WalkRules = WalkRu
     return walker.entered
 
 
-def is_left_out(name: str, *, is_dir: bool, hidden: bool) -> bool:
-    """Whether the name alone says that a file is left out, or a folder not entered.
-
-    That an ignore file is hidden says nothing of what it is good for.
-    """
-    if name in IGNORE_FILES:
-        return False
-    return name in NEVER_ENTERED or _unwanted(name, is_dir, hidden=hidden) is not None
-
-
-def explain(root: Path, path: str, rules: WalkRules = WalkRules()) -> Found | LeftOut:
+def explain(root: Path, path: str, rules: WalkRules = _DEFAULT) -> Found | LeftOut:
     """The verdict that `walk` of the whole root gives for one path; `vanished` if not there.
 
     Inside a folder that is not entered it is that folder's verdict, under that folder's path.
@@ -152,7 +82,9 @@ def explain(root: Path, path: str, rules: WalkRules = WalkRules()) -> Found | Le
     walker, path = _Walk(root, ("",), rules), _normalised(path)
     for item in walker.run() if rules.follow else ():
         # Which of several links to one place is followed depends on the walk up to there.
-        if item.path == path or (isinstance(item, LeftOut) and _within(path, item.path)):
+        if item.path == path or (
+            isinstance(item, LeftOut) and Path(path).is_relative_to(item.path)
+        ):
             return item
     verdict = walker.descend(path, named=False)
     if isinstance(verdict, _Folder):
@@ -197,12 +129,7 @@ class _Walk:
         self.way: dict[str, _Folder] = {}  # the folders on the way to the last start, by prefix
         ignores, unread = _read_all(ignore_places_above(where) if rules.ignore else (), ())
         self.outside = _Folder("", where, {}, ignores, unread, self.glob is None)
-        self.bases: dict[str, str] = {}  # real path of what is walked: the path it is walked under
-        real = {start: os.path.realpath(Path(where, start)) for start in sorted(self.starts)}
-        # Links come last: what such a start leads to may have its own path in another one.
-        for start in sorted(real, key=lambda start: real[start] != str(Path(where, start))):
-            if self._base_of(real[start]) is None or real[start] == str(Path(where, start)):
-                self.bases[real[start]] = start
+        self.links = Links(where, self.starts, rules.follow)
 
     def run(self) -> Iterator[Found | LeftOut]:
         """Walk every start that was not met below an earlier one."""
@@ -268,15 +195,16 @@ class _Walk:
             left_out = self._by_name(folder, path, name, is_dir, named)
             if left_out:
                 return left_out
-            if self.bases.get(entry.path, path) != path:  # met inside what a link led to
-                return LeftOut(path, "linked twice", self.bases[entry.path] or ".", is_dir)
+            elsewhere = self.links.elsewhere(entry.path, path)
+            if elsewhere:  # met inside what a link led to
+                return LeftOut(path, "linked twice", elsewhere, is_dir)
             if is_dir:
                 return self._enter(folder, path, entry.path, named)
             if entry.is_symlink():
                 return self._link(folder, path, entry, named)
             return self._file(folder, path, name, entry.stat(follow_symlinks=False))
         except OSError as error:
-            return _unreadable(path, error)
+            return unreadable(path, error)
 
     def _by_name(
         self, folder: _Folder, path: str, name: str, is_dir: bool, named: bool
@@ -286,7 +214,7 @@ class _Walk:
             return LeftOut(path, NEVER_ENTERED[name], "never entered", is_dir)
         if path in folder.unread:
             return folder.unread[path]
-        reason = None if named else _unwanted(name, is_dir, hidden=self.rules.hidden)
+        reason = None if named else unwanted(name, is_dir, hidden=self.rules.hidden)
         if reason:
             return LeftOut(path, reason, folder=is_dir)
         rule = self.exclude.deciding(path, name, is_dir) if self.exclude else None
@@ -303,13 +231,13 @@ class _Walk:
         self, folder: _Folder, path: str, name: str, status: os.stat_result
     ) -> Found | LeftOut:
         if not stat.S_ISREG(status.st_mode):
-            kind = SPECIAL_FILES.get(stat.S_IFMT(status.st_mode), "a device")
+            kind = _SPECIAL_FILES.get(stat.S_IFMT(status.st_mode), "a device")
             return LeftOut(path, "not a regular file", kind)
         if not self._wanted(folder, path, name, is_dir=False):
             return LeftOut(path, "no glob matches")
         if status.st_size > self.rules.max_file_size:
             detail = f"{status.st_size:,} bytes, the limit is {self.rules.max_file_size:,}"
-            return LeftOut(path, "too large", detail)
+            return LeftOut(path, TOO_LARGE, detail)
         return Found(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def _wanted(self, folder: _Folder, path: str, name: str, is_dir: bool) -> bool:
@@ -333,37 +261,13 @@ class _Walk:
         if isinstance(verdict, LeftOut):
             return verdict
         real = os.path.realpath(entry.path)
-        refused = self._refused(folder, path, real, is_dir, named)
+        refused = self.links.refused(folder.where, path, real, is_dir, named)
         if refused:
             return refused
         verdict = verdict or self._enter(folder, path, real, named)
         if not (named or isinstance(verdict, LeftOut)):
-            self.bases[real] = path
+            self.links.followed(real, path)
         return verdict
-
-    def _refused(
-        self, folder: _Folder, path: str, real: str, is_dir: bool, named: bool
-    ) -> LeftOut | None:
-        """Whether a link must not be followed to where it leads."""
-        never = next((name for name in real.split("/") if name in NEVER_ENTERED), None)
-        if never:
-            return LeftOut(path, NEVER_ENTERED[never], "never entered", is_dir)
-        base = self._base_of(real)
-        if base is not None and self.bases[base] != path:
-            loop = _within(folder.where, real)
-            target = f"{self.bases[base]}/{real[len(base) :].lstrip('/')}".strip("/") or "."
-            return LeftOut(path, "symlink loop" if loop else "linked twice", target, is_dir)
-        if not (named or self.rules.follow):
-            return LeftOut(path, "symlink out of the folder", real, is_dir)
-        return None
-
-    def _base_of(self, real: str) -> str | None:
-        """The deepest of the bases that is or holds a real path."""
-        while real not in self.bases:
-            if real == "/":
-                return None
-            real = real.rpartition("/")[0] or "/"
-        return real
 
     def _enter(self, parent: _Folder, path: str, where: str, named: bool) -> LeftOut | _Folder:
         """List a folder and read its ignore files."""
@@ -371,8 +275,8 @@ class _Walk:
             with os.scandir(where) as listing:
                 entries = {e.name: e for e in sorted(listing, key=lambda e: os.fsencode(e.name))}
         except OSError as error:
-            return _unreadable(path, error, folder=True)
-        if CACHE_TAG in entries and not named and _is_cache(where):
+            return unreadable(path, error, folder=True)
+        if CACHE_TAG in entries and not named and is_cache(where):
             return LeftOut(path, "a cache folder", CACHE_TAG, folder=True)
         prefix = f"{path}/" if path else ""
         names = [name for name in IGNORE_FILES if name in entries] if self.rules.ignore else ()
@@ -380,12 +284,6 @@ class _Walk:
         ignores, unread = _read_all(places, parent.ignores)
         wanted = self._wanted(parent, path, path.rpartition("/")[2], is_dir=True)
         return _Folder(prefix, where, entries, ignores, unread, wanted)
-
-
-def _unwanted(name: str, is_dir: bool, *, hidden: bool) -> str | None:
-    if name[0] == "." and not hidden:
-        return "hidden"
-    return "a temporary file" if not is_dir and _TEMPORARY.fullmatch(name) else None
 
 
 def _normalised(start: str) -> str:
@@ -405,30 +303,9 @@ def _read_all(
         try:
             read = read_ignore_file(place)
         except OSError as error:
-            reason = _unreadable(place.name, error).reason
+            reason = unreadable(place.name, error).reason
             unread[place.name] = LeftOut(place.name, reason, "its patterns do not count")
             continue
         if read:
             ignores = (read, *ignores)
     return ignores, unread
-
-
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def _unreadable(path: str, error: OSError, folder: bool = False) -> LeftOut:
-    reason = REASONS.get(error.errno or 0, "cannot be read")
-    return LeftOut(path, reason, error.strerror or str(error), folder)
-
-
-def _is_cache(where: str) -> bool:
-    """Whether CACHEDIR.TAG is one; a tag that cannot be read has shown no signature."""
-    tag = Path(where, CACHE_TAG)
-    try:
-        if not stat.S_ISREG(tag.lstat().st_mode):
-            return False
-        with tag.open("rb") as file:
-            return file.read(len(CACHE_SIGNATURE)) == CACHE_SIGNATURE
-    except OSError:
-        return False

@@ -1,13 +1,14 @@
 """Which reader reads which file, and the one place where a parser's failure becomes a record.
 
 A reader is one module with `read(source) -> Iterable[Document]` that imports its parser inside
-that function. Adding one is a new module and its line in `READERS`.
+that function. Adding one is a new module and its row in `_KINDS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from ragcli.corpus.readers import (
     code,
@@ -32,7 +33,8 @@ from ragcli.corpus.readers import (
     xlsx,
     xml,
 )
-from ragcli.corpus.readers.kinds import is_compound, kind_by_content
+from ragcli.corpus.readers.compound import is_compound
+from ragcli.corpus.readers.kinds import kind_by_content
 from ragcli.corpus.source import Source
 from ragcli.corpus.suffixes import BINARY_SUFFIXES, suffix_by_name
 from ragcli.errors import UnreadableFile
@@ -42,7 +44,8 @@ Reader = Callable[[Source], Iterable[Document]]
 
 
 _SAVE_AS = {
-    **{".doc": ".docx", ".ppt": ".pptx", ".xlsb": ".xlsx", ".mobi": ".epub", ".azw3": ".epub"},
+    **{".doc": ".docx", ".ppt": ".pptx", ".xls": ".xlsx", ".xlsb": ".xlsx"},
+    **{".mobi": ".epub", ".azw3": ".epub"},
     **dict.fromkeys((".pages", ".numbers", ".key", ".djvu", ".ps"), ".pdf"),
 }
 """What is not read, and what to save it as so that it is."""
@@ -73,57 +76,70 @@ def _if_text(source: Source, reader: Reader) -> Iterable[Document]:
     return reader(source)
 
 
-def _suffixes(names: str, reader: Reader) -> dict[str, Reader]:
-    return {f".{name}": reader for name in names.split()}
+class _Kind(NamedTuple):
+    """A kind of file.
+
+    `isolated` is whether its parser is native or complex enough to run in a child process only;
+    `asked` whether its suffixes stand over other formats so often that the content is asked first.
+    """
+
+    suffixes: str
+    reader: Reader
+    isolated: bool = False
+    asked: bool = False
 
 
-READERS: dict[str, Reader] = {
-    **_suffixes(
-        "txt text log org adoc asciidoc mediawiki wiki man ics vcf srt vtt tex bib po", plain.read
+_KINDS = (
+    _Kind(
+        "txt text log org adoc asciidoc mediawiki wiki man ics vcf srt vtt tex bib po ini cfg conf"
+        " toml editorconfig properties env",
+        plain.read,
     ),
-    **_suffixes("ini cfg conf toml editorconfig properties env", plain.read),
-    **_suffixes("md markdown mdown mkd mdx qmd rmd", markdown.read),
-    **_suffixes("rst rest", rst.read),
-    **_suffixes("html htm xhtml shtml", html.read),
-    **_suffixes("xml rss atom fb2 opml dita docbook dbk tei", xml.read),
-    **_suffixes("pdf", pdf.read),
-    **_suffixes("ipynb", notebook.read),
-    **_suffixes("jsonl ndjson jsonlines", jsonl.read),
-    **_suffixes("csv tsv tab", delimited.read),
-    **_suffixes("eml mht mhtml", mail.read),
-    **_suffixes("mbox", mailbox.read),
-    **_suffixes("msg", msg.read),
-    **_suffixes("docx docm dotx dotm", docx.read),
-    **_suffixes("pptx pptm ppsx ppsm potx potm", pptx.read),
-    **_suffixes("xlsx xlsm xltx xltm", xlsx.read),
-    **_suffixes("epub", epub.read),
-    **_suffixes("odt ods odp odg ott ots otp fodt fods fodp", opendocument.read),
-    **_suffixes("rtf", rtf.read),
-    **_suffixes("doc", _old_word),
-    **_suffixes("xls", _old_excel),
-    **_suffixes("ppt xlsb pages numbers key mobi azw3 djvu ps", _unsupported),
-    **_suffixes("py pyi pyx js mjs cjs jsx ts mts cts tsx vue svelte go rs java kt kts", code.read),
-    **_suffixes("scala groovy gradle c h cc cpp cxx hh hpp hxx cs fs swift m mm rb php", code.read),
-    **_suffixes("pl pm lua r jl dart ex exs erl hs ml mli clj el lisp scm nim zig v d", code.read),
-    **_suffixes("sh bash zsh fish ps1 bat cmd sql css scss sass less graphql proto tf", code.read),
-    **_suffixes("json json5 jsonc geojson yaml yml map lock mk cmake dockerfile", code.read),
-}
+    _Kind("md markdown mdown mkd mdx qmd rmd", markdown.read),
+    _Kind("rst rest", rst.read),
+    _Kind("html htm xhtml shtml", html.read, isolated=True),
+    _Kind("xml rss atom fb2 opml dita docbook dbk tei", xml.read, isolated=True),
+    _Kind("pdf", pdf.read, isolated=True),
+    _Kind("ipynb", notebook.read),
+    _Kind("jsonl ndjson jsonlines", jsonl.read),
+    _Kind("csv tsv tab", delimited.read),
+    _Kind("eml mht mhtml", mail.read, isolated=True),
+    _Kind("mbox", mailbox.read, isolated=True),
+    _Kind("msg", msg.read, isolated=True, asked=True),
+    _Kind("docx docm dotx dotm", docx.read, isolated=True, asked=True),
+    _Kind("pptx pptm ppsx ppsm potx potm", pptx.read, isolated=True, asked=True),
+    _Kind("xlsx xlsm xltx xltm", xlsx.read, isolated=True, asked=True),
+    _Kind("epub", epub.read, isolated=True, asked=True),
+    _Kind(
+        "odt ods odp odg ott ots otp fodt fods fodp",
+        opendocument.read,
+        isolated=True,
+        asked=True,
+    ),
+    _Kind("rtf", rtf.read, isolated=True, asked=True),
+    _Kind("doc", _old_word, isolated=True, asked=True),
+    _Kind("xls", _old_excel, isolated=True, asked=True),
+    _Kind("ppt xlsb pages numbers key mobi azw3", _unsupported, isolated=True, asked=True),
+    _Kind("djvu ps", _unsupported),
+    _Kind(
+        "py pyi pyx js mjs cjs jsx ts mts cts tsx vue svelte go rs java kt kts"
+        " scala groovy gradle c h cc cpp cxx hh hpp hxx cs fs swift m mm rb php"
+        " pl pm lua r jl dart ex exs erl hs ml mli clj el lisp scm nim zig v d"
+        " sh bash zsh fish ps1 bat cmd sql css scss sass less graphql proto tf"
+        " json json5 jsonc geojson yaml yml map lock mk cmake dockerfile",
+        code.read,
+    ),
+)
+
+_BY_SUFFIX = {f".{suffix}": kind for kind in _KINDS for suffix in kind.suffixes.split()}
+
+READERS = {suffix: kind.reader for suffix, kind in _BY_SUFFIX.items()}
 """The reader of each suffix, in lower case; what is not here is told by its content."""
 
-_OFFICE = frozenset(
-    f".{name}"
-    for name in (
-        "docx docm dotx dotm pptx pptm ppsx ppsm potx potm xlsx xlsm xltx xltm epub odt ods odp odg"
-        " ott ots otp fodt fods fodp rtf doc xls ppt xlsb msg pages numbers key mobi azw3"
-    ).split()
-)
-"""Suffixes that stand over other formats so often that the content is asked first."""
+ISOLATED = frozenset(suffix for suffix, kind in _BY_SUFFIX.items() if kind.isolated)
+"""Suffixes whose parser runs in a child process only."""
 
-ISOLATED = _OFFICE | frozenset(
-    ".pdf .html .htm .xhtml .shtml .xml .rss .atom .fb2 .opml .dita .docbook .dbk .tei .eml .mht"
-    " .mhtml .mbox".split()
-)
-"""Suffixes whose parser is native or complex enough to run in a child process only."""
+_ASKED = frozenset(suffix for suffix, kind in _BY_SUFFIX.items() if kind.asked)
 
 
 def effective_suffix(path: str, data: bytes = b"") -> str:
@@ -134,7 +150,7 @@ def effective_suffix(path: str, data: bytes = b"") -> str:
     """
     suffix = suffix_by_name(path)
     known = suffix in READERS or suffix in BINARY_SUFFIXES
-    if data and (not known or suffix in _OFFICE):
+    if data and (not known or suffix in _ASKED):
         return kind_by_content(data) or suffix
     return suffix
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import io
 import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ragcli.corpus.readers.compound import is_compound
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 
@@ -27,7 +30,7 @@ def open_archive(source: Source) -> ZipFile:
     """
     from zipfile import BadZipFile, ZipFile
 
-    if source.data.startswith(b"\xd0\xcf\x11\xe0"):  # how office programs encrypt
+    if is_compound(source.data):  # how office programs encrypt
         raise UnreadableFile("password", "password-protected, or of the format before 2007")
     try:
         archive = ZipFile(io.BytesIO(source.data))
@@ -44,17 +47,29 @@ def open_archive(source: Source) -> ZipFile:
 def read_member(archive: ZipFile, name: str) -> bytes:
     """Return a member, inflated no further than its directory says; so that sizes may lie.
 
-    Raises KeyError for a member that is not there, BadZipFile for one that is damaged.
+    Raises UnreadableFile (`corrupt`) for a member that is not there or is damaged.
     """
+    with damage_told(name):
+        member = archive.getinfo(name)
+        with archive.open(member) as stream:
+            return stream.read(member.file_size)
+
+
+@contextmanager
+def damage_told(name: str) -> Iterator[None]:
+    """Turn what a missing or damaged member raises into UnreadableFile (`corrupt`)."""
     import zlib
     from zipfile import BadZipFile
 
-    member = archive.getinfo(name)
+    import lxml.etree
+
     try:
-        with archive.open(member) as stream:
-            return stream.read(member.file_size)
-    except (zlib.error, EOFError) as error:
-        raise BadZipFile(f"{name} cannot be inflated: {error}") from error
+        yield
+    except (
+        *(KeyError, BadZipFile, EOFError, zlib.error),
+        *(NotImplementedError, lxml.etree.XMLSyntaxError),
+    ) as error:
+        raise UnreadableFile("corrupt", f"no {name} that can be read: {error}") from error
 
 
 def read_xml(archive: ZipFile, name: str, source: Source | None = None) -> Any:
@@ -62,12 +77,7 @@ def read_xml(archive: ZipFile, name: str, source: Source | None = None) -> Any:
 
     With `source`, what can be recovered of damaged XML is read, and the damage recorded there.
     """
-    from zipfile import BadZipFile
-
-    try:
-        return parse_xml(read_member(archive, name), name, source)
-    except (KeyError, BadZipFile) as error:
-        raise UnreadableFile("corrupt", f"no {name} that can be read: {error}") from error
+    return parse_xml(read_member(archive, name), name, source)
 
 
 def parse_xml(data: bytes, name: str, source: Source | None = None) -> Any:
@@ -81,10 +91,8 @@ def parse_xml(data: bytes, name: str, source: Source | None = None) -> Any:
         remove_comments=True,
         recover=source is not None,
     )
-    try:
+    with damage_told(name):
         root = lxml.etree.fromstring(data, parser)
-    except lxml.etree.XMLSyntaxError as error:
-        raise UnreadableFile("corrupt", f"no {name} that can be read: {error}") from error
     if root is None:
         raise UnreadableFile("corrupt", f"no {name} that can be read")
     errors = parser.error_log.filter_from_errors()
@@ -96,13 +104,3 @@ def parse_xml(data: bytes, name: str, source: Source | None = None) -> Any:
 def beside(name: str, target: str) -> str:
     """Return the member that a relative link in a member means."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
-
-
-def local_name(element: Any) -> str:
-    """Return an element's name without its namespace, "" for what is no element."""
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
-
-
-def missing_extra() -> UnreadableFile:
-    """Return the error for a format whose library is not installed."""
-    return UnreadableFile("missing_extra", 'needs the office extra: pip install "ragcli[office]"')

@@ -79,6 +79,12 @@ class Assembly:
                 for found in blocks(text)
             ]
 
+    def add_once(self, texts: Iterable[str]) -> None:
+        """Append what stands beside the text, such as headers: each once, no bare page number."""
+        for text in dict.fromkeys(" ".join(text.split()) for text in texts):
+            if any(map(str.isalpha, text)):
+                self.add(text, "other")
+
     def _place(self, text: str, kind: str) -> int | None:
         """Append text and return its offset, None if it is blank."""
         text = text.strip("\r\n").rstrip()

@@ -6,14 +6,14 @@ are not read, so there are no headings, and what tracked changes deleted is stil
 
 from __future__ import annotations
 
-import io
 import re
 import struct
 from collections.abc import Iterator
 from typing import Any
 
-from ragcli.corpus.readers.archive import missing_extra
+from ragcli.corpus.code_pages import narrow_text
 from ragcli.corpus.readers.assembly import Assembly
+from ragcli.corpus.readers.compound import open_compound
 from ragcli.corpus.source import Source, without_surrogates
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
@@ -34,13 +34,12 @@ _MARKS = str.maketrans(
 
 def read(source: Source) -> Iterator[Document]:
     """Yield the file as one document. Raises UnreadableFile (`missing_extra`, `password`)."""
-    try:
-        import olefile
-    except ImportError:
-        raise missing_extra() from None
-    with olefile.OleFileIO(io.BytesIO(source.data)) as file:
-        text = _text(file)
-        title = file.get_metadata().title or b""
+    with open_compound(source) as file:
+        facts = file.get_metadata()
+        # A number of two bytes, which olefile takes for a signed one.
+        code_page = None if facts.codepage is None else facts.codepage & 0xFFFF
+        text = _text(file, code_page)
+        title = facts.title or ""
     assembly = Assembly()
     text = _FIELD_CODE.sub("", without_surrogates(text)).translate(_MARKS)
     for paragraph in text.split("\r"):
@@ -50,12 +49,15 @@ def read(source: Source) -> Iterator[Document]:
         for row in paragraph.split("\x07\x07"):  # each cell ends with a mark, then each row
             cells = (" ".join(cell.split()) for cell in row.split("\x07"))
             assembly.add(" | ".join(cells).strip(" |"), "table")
-    named = Source("", title).text() if isinstance(title, bytes) else str(title)
-    yield assembly.document("doc", " ".join(named.split()))
+    named = narrow_text(title, code_page) if isinstance(title, bytes) else str(title)
+    yield assembly.document("doc", " ".join(without_surrogates(named).split()))
 
 
-def _text(file: Any) -> str:
-    """Return all text of the document, its paragraphs ended by carriage returns."""
+def _text(file: Any, code_page: int | None) -> str:
+    """Return all text of the document, its paragraphs ended by carriage returns.
+
+    `code_page` is what the document declares; the text is in it up to Word 95.
+    """
     stream: bytes = file.openstream("WordDocument").read()
     magic, version = struct.unpack_from("<HH", stream)
     flags = struct.unpack_from("<H", stream, 0x0A)[0]
@@ -68,7 +70,7 @@ def _text(file: Any) -> str:
             message = ".doc files of Word 6 that were saved fast are not supported: save as .docx"
             raise UnreadableFile("unsupported", message)
         start, end = struct.unpack_from("<II", stream, 0x18)
-        return Source("", stream[start:end]).text()
+        return narrow_text(stream[start:end], code_page)
     table: bytes = file.openstream("1Table" if flags & _SECOND_TABLE else "0Table").read()
     start, size = struct.unpack_from("<II", stream, 0x01A2)
     return "".join(_pieces(stream, table[start : start + size]))

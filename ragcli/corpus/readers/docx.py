@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ragcli.corpus.readers.archive import local_name
 from ragcli.corpus.readers.assembly import Assembly
-from ragcli.corpus.readers.ooxml import Package, attribute
+from ragcli.corpus.readers.elements import attribute, local_name
+from ragcli.corpus.readers.ooxml import Package
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
@@ -36,24 +36,23 @@ def read(source: Source) -> Iterator[Document]:
             styles = {attribute(e, "styleId"): _level_and_kind(e) for e in root.iter("{*}style")}
         assembly = Assembly()
         _add_body(assembly, body, styles)
-        for text in _beside(package):
-            assembly.add(text, "other")
+        _add_beside(assembly, package)
         package.record_embedded(package.main)
         title = package.title()
     yield assembly.document("docx", title or assembly.headings.title)
 
 
 def _drop(root: Any) -> None:
-    """Take away what is said twice or deleted, but not the text that follows it."""
+    """Take away what is said twice or deleted."""
     for element in list(root.iter(*_LEFT_OUT)):
         element.getparent().remove(element)
 
 
 def _add_body(assembly: Assembly, body: Any, styles: _Styles) -> None:
-    for element in _content(body):
+    for element in _outermost(body, "p", "tbl"):
         if local_name(element) == "tbl":
-            for row in element.iterchildren("{*}tr"):
-                cells = (" ".join(_text(cell).split()) for cell in row.iter("{*}tc"))
+            for row in _outermost(element, "tr"):
+                cells = (" ".join(_text(cell).split()) for cell in _outermost(row, "tc"))
                 assembly.add(" | ".join(cells).strip(" |"), "table")
         else:
             _add_paragraph(assembly, element, styles)
@@ -77,13 +76,16 @@ def _value(element: Any) -> str:
     return "" if element is None else attribute(element, "val")
 
 
-def _content(body: Any) -> Iterator[Any]:
-    """Yield paragraphs and tables in order, those inside of content controls as well."""
-    for element in body.iter("{*}p", "{*}tbl"):
+def _outermost(root: Any, *names: str) -> Iterator[Any]:
+    """Yield what has one of these names and lies in nothing that has, in order.
+
+    Content controls stand around paragraphs, tables, rows and cells alike.
+    """
+    for element in root.iter(*(f"{{*}}{name}" for name in names)):
         outer = element.getparent()
-        while outer is not body and local_name(outer) not in ("p", "tbl"):
+        while outer is not root and local_name(outer) not in names:
             outer = outer.getparent()
-        if outer is body:
+        if outer is root:
             yield element
 
 
@@ -112,18 +114,17 @@ def _text(element: Any) -> str:
     return "".join(parts)
 
 
-def _beside(package: Package) -> Iterator[str]:
-    """Yield the notes, comments, headers and footers, charts and diagrams; each once."""
-    seen: set[str] = set()
+def _add_beside(assembly: Assembly, package: Package) -> None:
+    """Append the notes, comments, headers and footers, then charts and diagrams."""
+    texts: list[str] = []
+    drawn: list[str] = []
     for part, root in package.roots(
         package.main, "footnotes", "endnotes", "comments", "header", "footer"
     ):
         _drop(root)
         notes = list(root.iterchildren("{*}footnote", "{*}endnote", "{*}comment"))
-        for note in notes or [root]:
-            text = " ".join(_text(note).split())
-            if text not in seen and any(map(str.isalpha, text)):  # not a bare page number
-                seen.add(text)
-                yield text
-        yield from package.drawn(part)
-    yield from package.drawn(package.main)
+        texts += map(_text, notes or [root])
+        drawn += package.drawn(part)
+    assembly.add_once(texts)
+    for text in (*drawn, *package.drawn(package.main)):
+        assembly.add(text, "other")

@@ -1,16 +1,19 @@
-"""HTML: the main text of a page, without scripts, navigation and what is hidden.
+"""HTML: the main text of a page, without scripts, form controls, navigation and what is hidden.
 
-The document's text is assembled, white space collapsed outside `pre`; each block keeps the
-line of its element in the file. Also walks the chapters of an EPUB and the body of an e-mail.
+A header, footer or aside is left out where it is the page's, not where it is in the text; what
+stands in for scripts, film and sound is left out too. All of these are read where nothing else
+is left. The document's text is assembled, white space collapsed outside `pre`; each block keeps
+the line of its element in the file. Also walks the chapters of an EPUB and the body of an e-mail.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ragcli.corpus.readers.assembly import Assembly
+from ragcli.corpus.readers.entities import sound_references, with_entities
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
@@ -21,27 +24,27 @@ _CHARSET = re.compile(
 
 _XHTML = re.compile(r"<html[^>]{0,500}?xmlns\s*=\s*[\"']http://www\.w3\.org/1999/xhtml")
 _DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
-_ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)[A-Za-z]\w*;")
-"""Those of HTML, which XML does not know."""
-
-_REFERENCE = re.compile(r"&#(?:[xX]([0-9a-fA-F]+)|([0-9]+));?")
-
 # The head is not among them: the parser leaves elements there that it is too old to know.
 _DROPPED = (
-    *("title", "script", "style", "template", "noscript", "iframe", "object", "embed", "svg"),
-    *("audio", "video", "canvas", "select", "datalist", "textarea", "button", "input", "map"),
+    *("script", "style", "template", "metadata", "iframe", "embed"),
+    *("button", "input", "select", "datalist"),
 )
-_ASIDE = frozenset({"nav", "footer", "aside", "dialog", "menu"})
-_CONTENT = ("article", "main", "section")
-"""Where a header is that of the text, not that of the page."""
+_NAVIGATION = frozenset({"nav", "dialog", "menu"})
+_NAVIGATION_ROLES = frozenset({"navigation", "search", "menu", "dialog"})
+_MARGINS = frozenset({"header", "footer", "aside"})
+_MARGIN_ROLES = frozenset({"banner", "contentinfo", "complementary"})
+_CONTENT = ("article", "main", "section", "blockquote", "figure", "details")
+"""Where a header, footer or aside is that of the text, not that of the page."""
 
-_ASIDE_ROLES = frozenset(
-    {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "dialog"}
-)
+_PUBLICATION_TYPES = ("epub:type", "{http://www.idpf.org/2007/ops}type")
+"""Attribute of what is part of a book, such as a footnote; its name in HTML and in XHTML."""
+
+_STAND_INS = frozenset({"noscript", "audio", "video"})
+_DRAWN = frozenset({"svg", "math"})
 _INLINE = frozenset(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math"
     " nobr output picture q rp rt ruby s samp small span strike strong sub sup time tt u var wbr"
-    " source track param meta link base area".split()
+    " source track param meta link base area svg object canvas map".split()
 )
 _KINDS = {"li": "item", "dt": "item", "dd": "item", "tr": "table", "pre": "code"}
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -72,17 +75,25 @@ def parse(source: Source, charset: str | None = None) -> Any:
     that the page declares, a guess.
     Raises UnreadableFile as `Source.text` does.
     """
-    import lxml.etree
-    import lxml.html
-
     if charset is None and (declared := _CHARSET.search(source.data, 0, 4096)):
         charset = declared[1].decode("ascii", "replace")
     text = source.text(charset)
     text = sound_references(text.replace("\0", "\ufffd"))
     if "\n" not in text:
         text = text.replace("\r", "\n")
-    if _XHTML.search(text, 0, 2000) and (tree := _parse_xhtml(text)) is not None:
-        return tree
+    tree = _parse_xhtml(source, text) if _XHTML.search(text, 0, 2000) else None
+    if tree is None:
+        tree = _parse_html(source, text)
+    if tree is not None:
+        _open_frames(source, tree)
+    return tree
+
+
+def _parse_html(source: Source, text: str) -> Any:
+    """Return the root element of HTML, None if there is none."""
+    import lxml.etree
+    import lxml.html
+
     # Pages nest deeper than the 256 elements that the parser allows by itself; 2,048 it then does.
     parser = lxml.html.HTMLParser(
         encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True
@@ -100,15 +111,12 @@ def parse(source: Source, charset: str | None = None) -> Any:
         raise UnreadableFile("corrupt", f"not HTML: {error}") from error
 
 
-def _parse_xhtml(text: str) -> Any:
+def _parse_xhtml(source: Source, text: str) -> Any:
     """Return the root element of XHTML, where `<title/>` is empty; None if it is not sound XML."""
-    from html import unescape
-
     import lxml.etree
     import lxml.html
 
-    text = _DECLARATION.sub("", text, count=1)
-    text = _ENTITY.sub(lambda entity: unescape(entity[0]), text)
+    text, left_out = with_entities(_DECLARATION.sub("", text, count=1))
     parser = lxml.html.XHTMLParser(
         encoding="utf-8", resolve_entities=False, no_network=True, remove_comments=True
     )
@@ -116,27 +124,42 @@ def _parse_xhtml(text: str) -> Any:
         tree = lxml.etree.fromstring(text.encode("utf-8", "replace"), parser)
     except lxml.etree.XMLSyntaxError:
         return None
-    lxml.html.xhtml_to_html(tree)
+    if left_out:
+        source.problems.append(("truncated", left_out, None))
+    for element in tree.iter("*"):  # as the parser of HTML names them
+        element.tag = lxml.etree.QName(element).localname
     return tree
 
 
-def sound_references(text: str) -> str:
-    """Return markup in which each reference to half a surrogate pair means U+FFFD."""
+def _open_frames(source: Source, tree: Any) -> None:
+    """Put the page that a frame has in an attribute into the place of the frame."""
+    for frame in list(tree.iter("iframe")):
+        page = _parse_html(source, frame.get("srcdoc") or "")
+        if page is None:
+            continue
+        if any(inner.get("srcdoc") for inner in page.iter("iframe")):
+            source.problems.append(("truncated", "a frame within a frame was not read", None))
+        for element in page.iter("*"):
+            element.sourceline = frame.sourceline
+        frame.clear(keep_tail=True)
+        frame.tag = "div"
+        frame.append(page)
 
-    def sound(found: re.Match[str]) -> str:
-        value = int(found[1], 16) if found[1] else int(found[2][:9])
-        return "\ufffd" if 0xD800 <= value <= 0xDFFF else found[0]
 
-    return _REFERENCE.sub(sound, text) if "&#" in text else text
+def add_page(assembly: Assembly, tree: Any, *, whole: bool = False) -> None:
+    """Append the main text of a page, with `whole` all that is not hidden.
 
-
-def add_page(assembly: Assembly, tree: Any) -> None:
-    """Append the main text of a page: all of it where nothing else is left."""
+    Where that is nothing, all that there is.
+    """
     import lxml.etree
 
     lxml.etree.strip_elements(tree, *_DROPPED, with_tail=False)
-    if not _Walk(assembly, aside=False).run(_main(tree)):
-        _Walk(assembly, aside=True).run(tree)
+    if whole:
+        added = _Walk(assembly, _is_hidden).run(tree)
+    else:
+        added = _Walk(assembly, _is_marginal).run(_main(tree))
+    if not added:
+        _Walk(assembly, lambda _: False).run(tree)
 
 
 def _main(tree: Any) -> Any:
@@ -151,9 +174,9 @@ def _main(tree: Any) -> Any:
 class _Walk:
     """One pass over the elements: text gathers in `pieces` until a block begins or ends."""
 
-    def __init__(self, assembly: Assembly, aside: bool) -> None:
+    def __init__(self, assembly: Assembly, passes_by: Callable[[Any], bool]) -> None:
         self.assembly = assembly
-        self.aside = aside  # whether navigation and the like are taken too
+        self.passes_by = passes_by  # tells which elements are left out
         self.pieces: list[str] = []
         self.open = [("paragraph", 1)]  # kind and line of the open blocks
         self.whole = 0  # how deep in elements that are one block: pre, the row of a data table
@@ -165,16 +188,20 @@ class _Walk:
         import lxml.etree
 
         events = lxml.etree.iterwalk(root, events=("start", "end"))
-        skipped = None
+        passed = None
         for event, element in events:
             if event == "start":
-                if element is not root and not self.aside and _is_aside(element):
-                    events.skip_subtree()
-                    skipped = element
+                if element is not root and (element.tag == "title" or self.passes_by(element)):
+                    passed = element
+                elif element.tag in _DRAWN:
+                    self.pieces.append(f" {' '.join(element.itertext())} ")
+                    passed = element
                 else:
                     self.begin(element, element.tag)
+                    continue
+                events.skip_subtree()
             else:
-                if element is not skipped:
+                if element is not passed:
                     self.finish(element.tag)
                 if element.tail and element is not root:
                     self.pieces.append(element.tail)
@@ -184,6 +211,8 @@ class _Walk:
     def begin(self, element: Any, tag: str) -> None:
         if tag == "br":
             self.pieces.append(_BREAK)
+        elif tag == "img" and (words := element.get("alt")):
+            self.pieces.append(f" {words} ")
         elif tag not in _INLINE:
             self.begin_block(element, tag)
         if element.text:
@@ -238,11 +267,21 @@ class _Walk:
         self.added = True
 
 
-def _is_aside(element: Any) -> bool:
-    """Tell whether an element is navigation, the page's header or footer, or hidden."""
-    tag, get = element.tag, element.get
-    if tag in _ASIDE or get("hidden") is not None or get("aria-hidden") == "true":
+def _is_marginal(element: Any) -> bool:
+    """Tell whether an element is hidden, navigation, or the page's header, footer or aside."""
+    tag, role = element.tag, element.get("role")
+    if _is_hidden(element) or tag in _NAVIGATION or role in _NAVIGATION_ROLES:
         return True
-    if get("role") in _ASIDE_ROLES or _HIDDEN_STYLE.search(get("style") or ""):
+    if tag not in _MARGINS and role not in _MARGIN_ROLES:
+        return False
+    if any(element.get(name) for name in _PUBLICATION_TYPES):
+        return False
+    return not any(True for _ in element.iterancestors(*_CONTENT))
+
+
+def _is_hidden(element: Any) -> bool:
+    """Tell whether an element is not shown, or only where scripts, film or sound are not."""
+    get = element.get
+    if element.tag in _STAND_INS or get("hidden") is not None or get("aria-hidden") == "true":
         return True
-    return tag == "header" and not any(True for _ in element.iterancestors(*_CONTENT))
+    return _HIDDEN_STYLE.search(get("style") or "") is not None

@@ -10,19 +10,19 @@ from __future__ import annotations
 import io
 import re
 
+from ragcli.corpus.readers.compound import is_compound, root_entries
 from ragcli.errors import UnreadableFile
 
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-
-# The first that is there decides: a message may hold a workbook.
-_OLE_STREAMS = (
+_COMPOUND_ENTRIES = (
     ("__properties_version1.0", ".msg"),
-    ("EncryptedPackage", "password"),
-    ("PowerPoint Document", ".ppt"),
-    ("WordDocument", ".doc"),
-    ("Workbook", ".xls"),
-    ("Book", ".xls"),
+    ("encryptedpackage", "password"),
+    ("powerpoint document", ".ppt"),
+    ("worddocument", ".doc"),
+    ("workbook", ".xls"),
+    ("book", ".xls"),
 )
+"""What lies at the top of a compound file of each kind, in lower case."""
+
 _ZIP_MEMBERS = (
     ("word/", ".docx"),
     ("xl/workbook.bin", ".xlsb"),
@@ -42,18 +42,14 @@ _BEGINNINGS = (
 )
 
 
-def is_compound(data: bytes) -> bool:
-    """Tell whether this is the container of Office's formats before 2007."""
-    return data.startswith(_OLE)
-
-
 def kind_by_content(data: bytes) -> str | None:
     """Return the suffix whose reader can read the content, None if it shows nothing.
 
     Raises UnreadableFile (`password`) for an encrypted office file.
     """
-    if data.startswith(_OLE):
-        kind = next((k for name, k in _OLE_STREAMS if name.encode("utf-16-le") in data), None)
+    if is_compound(data):
+        entries = root_entries(data)
+        kind = next((kind for name, kind in _COMPOUND_ENTRIES if name in entries), None)
         if kind == "password":
             raise UnreadableFile("password", "password-protected")
         return kind

@@ -11,7 +11,17 @@ from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
 
-_BEGINNING = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n")
+_MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DATE = (
+    rb"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+    rb"(?:,?[ \t]+\d{1,2}[ \t]+%b[ \t]+\d{4}[ \t]+\d{1,2}:\d\d(?::\d\d)?"
+    rb"|[ \t]+%b[ \t]+\d{1,2}[ \t]+\d{1,2}:\d\d(?::\d\d)?(?:[ \t]+\S{1,10})?[ \t]+\d{4})"
+    rb"(?:[ \t]+(?:[+-]\d{4}|[A-Z]{2,5}|remote from \S+))*[ \t]*"
+) % (_MONTH, _MONTH)
+# A paragraph may begin with the word; the line that divides messages ends with a date.
+_BEGINNING = re.compile(
+    rb"(?:\AFrom [^\r\n]*|(?:(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*%b)(?:\r?\n|\Z)" % _DATE
+)
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 

@@ -35,13 +35,19 @@ def read(source: Source) -> Iterator[Document]:
     if not isinstance(notebook, dict):
         raise UnreadableFile("corrupt", "not a notebook: no cells")
     assembly = Assembly()
-    for sheet in [notebook, *_objects(notebook.get("worksheets"))]:
-        for cell in _objects(sheet.get("cells")):
-            _add_cell(assembly, cell)
+    sheets = [notebook, *_objects(notebook.get("worksheets"))]
+    cells = [cell for sheet in sheets for cell in _objects(sheet.get("cells"))]
+    cut = [number for number, cell in enumerate(cells, start=1) if _add_cell(assembly, cell)]
+    if cut:
+        where = f"cell {cut[0]}" if len(cut) == 1 else f"{len(cut)} cells, first cell {cut[0]}"
+        message = f"output beyond {_OUTPUT:,} characters was left out in {where}"
+        source.problems.append(("truncated", message, None))
     yield assembly.document("notebook", assembly.headings.title)
 
 
-def _add_cell(assembly: Assembly, cell: dict[str, Any]) -> None:
+def _add_cell(assembly: Assembly, cell: dict[str, Any]) -> bool:
+    """Append a cell; return whether an output of it was cut."""
+    cut = False
     kind = cell.get("cell_type")
     text = _text(cell.get("source") or cell.get("input"))
     if kind == "markdown":
@@ -52,9 +58,12 @@ def _add_cell(assembly: Assembly, cell: dict[str, Any]) -> None:
     elif kind == "code":
         assembly.add(text, "code")
         for output in _objects(cell.get("outputs")):
-            assembly.add(_output_text(output)[:_OUTPUT], "other")
+            shown = _output_text(output).rstrip()
+            cut = cut or len(shown) > _OUTPUT
+            assembly.add(shown[:_OUTPUT], "other")
     else:
         assembly.add(text, "other")
+    return cut
 
 
 def _output_text(output: dict[str, Any]) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ragcli.corpus.readers.archive import beside, local_name, open_archive, read_xml
+from ragcli.corpus.readers.archive import beside, open_archive, read_xml
+from ragcli.corpus.readers.elements import local_name
 from ragcli.corpus.readers.sheets import shown_number
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
@@ -101,12 +102,9 @@ class Package:
                 self._source.problems.append(("attachment", message, page))
 
 
-def attribute(element: Any, name: str) -> str:
-    """Return an attribute of any namespace, "" if it is not there."""
-    found = element.get(name)
-    if found is None:
-        found = next((v for k, v in element.items() if k.rpartition("}")[2] == name), "")
-    return str(found)
+def relation_id(entry: Any) -> str:
+    """Return the id of the part that an entry names; `id` without a namespace is another."""
+    return next((str(v) for k, v in entry.items() if k.endswith("}id")), "")
 
 
 def paragraphs(element: Any) -> Iterator[str]:

@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ragcli.corpus.readers.archive import local_name, open_archive, parse_xml, read_xml
+from ragcli.corpus.readers.archive import open_archive, parse_xml, read_xml
 from ragcli.corpus.readers.assembly import Assembly
-from ragcli.corpus.readers.ooxml import attribute
-from ragcli.corpus.readers.sheets import COLUMNS, Sheet, SheetLimits
+from ragcli.corpus.readers.elements import attribute, local_name
+from ragcli.corpus.readers.sheets import COLUMNS, EQUAL_ROWS, Sheet, SheetLimits
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
 
 _MARKS = {"s": " ", "tab": "\t", "line-break": "\n", "soft-page-break": " "}
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
-_KINDS = {"text": "odt", "spreadsheet": "ods", "presentation": "odp", "drawing": "odp"}
+_KINDS = {"text": "odt", "spreadsheet": "ods", "presentation": "odp", "drawing": "odg"}
 _TEXT = ("{*}h", "{*}p", "{*}table-row")
-_REPEATED = 100
-"""How often a row that stands for many equal ones is read at most."""
 
 
 def read(source: Source) -> Iterator[Document]:
@@ -38,12 +36,14 @@ def read(source: Source) -> Iterator[Document]:
     kind = _KINDS.get(local_name(content), "odt")
     if kind == "ods":
         _add_sheets(assembly, source, content)
-    elif kind == "odp":
+    elif kind in ("odp", "odg"):
         _add_slides(assembly, content)
     else:
         _add_text(assembly, content)
     if styles is not None:
-        _add_headers(assembly, styles)
+        _plain_text(styles)
+        headers = styles.iter("{*}header", "{*}footer", "{*}header-left", "{*}footer-left")
+        assembly.add_once(_text(paragraph) for part in headers for paragraph in part.iter("{*}p"))
     title = "" if meta is None else meta.findtext(f".//{_TITLE}") or ""
     yield assembly.document(kind, " ".join(title.split()) or assembly.headings.title)
 
@@ -108,8 +108,9 @@ def _add_sheets(assembly: Assembly, source: Source, root: Any) -> None:
         for row in table.iter("{*}table-row"):
             values = _values(row)
             repeated = attribute(row, "number-rows-repeated")
-            times = min(int(repeated), _REPEATED) if repeated.isdigit() and any(values) else 1
-            if not all(sheet.add(values) for _ in range(times)):
+            times = int(repeated) if repeated.isdigit() and any(values) else 1
+            limits.repeated |= times > EQUAL_ROWS
+            if not all(sheet.add(values) for _ in range(min(times, EQUAL_ROWS))):
                 break
         for shapes in table.iterchildren("{*}shapes"):
             _add_text(assembly, shapes)
@@ -131,18 +132,6 @@ def _add_slides(assembly: Assembly, root: Any) -> None:
             if attribute(frame, "class") in ("page-number", "date-time", "page"):
                 frame.getparent().remove(frame)
         _add_text(assembly, page)
-
-
-def _add_headers(assembly: Assembly, styles: Any) -> None:
-    """Append the headers and footers of the page styles, each text once."""
-    _plain_text(styles)
-    seen: set[str] = set()
-    for part in styles.iter("{*}header", "{*}footer", "{*}header-left", "{*}footer-left"):
-        for paragraph in part.iter("{*}p"):
-            text = _text(paragraph)
-            if text not in seen and any(map(str.isalpha, text)):
-                seen.add(text)
-                assembly.add(text, "other")
 
 
 def _names_above(element: Any, root: Any) -> set[str]:

@@ -1,7 +1,7 @@
 """PDF: the text of each page with its label, headings where the outline has them.
 
-PDFium reads the pages where pypdfium2 is installed, pypdf those that PDFium is known to be bad
-at, and everything without it; `benchmarks/pdf.md` has why. Limits of time and memory are those
+PDFium reads the pages, pypdf those that PDFium is known to be bad at, and the files that it
+cannot open; `benchmarks/pdf.md` has why. Limits of time and memory are those
 of the process that this runs in. `pdf_text` cleans the text, `pdf_ocr` reads pictures.
 """
 
@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from ragcli.corpus.readers.assembly import Assembly
 from ragcli.corpus.readers.pdf_ocr import SECONDS as OCR_SECONDS
 from ragcli.corpus.readers.pdf_ocr import OcrFailed, recognise
-from ragcli.corpus.readers.pdf_pdfium import PdfiumFile, is_installed
+from ragcli.corpus.readers.pdf_pdfium import PdfiumFile
 from ragcli.corpus.readers.pdf_pypdf import PypdfFile
 from ragcli.corpus.readers.pdf_text import (
     clean_pages,
@@ -119,9 +119,7 @@ class _Pages:
 
 
 def _pdfium(data: bytes) -> PdfiumFile | None:
-    """Open with PDFium, if it is there, can open it and finds pages."""
-    if not is_installed():
-        return None
+    """Open with PDFium, if it can open it and finds pages."""
     try:
         file = PdfiumFile(data)
     except UnreadableFile:

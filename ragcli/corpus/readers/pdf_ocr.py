@@ -40,10 +40,8 @@ class Recognised:
 def check_ocr(languages: str) -> None:
     """See that `languages`, such as `eng` or `deu+eng`, can be read on this machine.
 
-    Raises UsageError (no such list), ModelUnavailable (the program, its data or pypdfium2).
+    Raises UsageError (no such list), ModelUnavailable (the program or its data).
     """
-    from ragcli.corpus.readers.pdf_pdfium import is_installed
-
     if not _LANGUAGES.fullmatch(languages):
         raise UsageError(
             f"--ocr {languages}: not languages that tesseract knows",
@@ -54,10 +52,6 @@ def check_ocr(languages: str) -> None:
         raise ModelUnavailable(
             f"--ocr: the program {PROGRAM} is not installed",
             f"apt-get install tesseract-ocr, brew install tesseract; {off}",
-        )
-    if not is_installed():
-        raise ModelUnavailable(
-            "--ocr: the package pypdfium2 is not installed", f"pip install pypdfium2; {off}"
         )
     known = _known_languages()
     missing = [language for language in languages.split("+") if language not in known]
@@ -71,6 +65,8 @@ def check_ocr(languages: str) -> None:
 
 def recognise(picture: bytes, dots: int, languages: str) -> Recognised:
     """Return the text of a PGM of `dots` dots an inch. Raises OcrFailed."""
+    if not _LANGUAGES.fullmatch(languages):  # an index remembers what it likes
+        raise OcrFailed(f"there is no language {languages:.40}")
     command = [PROGRAM, "stdin", "stdout", "-l", languages, "--dpi", str(dots)]
     try:
         done = subprocess.run(

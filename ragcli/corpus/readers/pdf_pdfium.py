@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from importlib.util import find_spec
+from contextlib import closing
 
 from ragcli.errors import UnreadableFile
 
@@ -17,11 +17,6 @@ _DOTS = 300
 _MOST_PIXELS = 25_000_000
 _BROKEN = (RuntimeError, ValueError)
 """What pypdfium2 raises: its own error, and that of bytes that are not UTF-16."""
-
-
-def is_installed() -> bool:
-    """Whether pypdfium2 can be imported; does not import it."""
-    return find_spec("pypdfium2") is not None
 
 
 class PdfiumFile:
@@ -46,12 +41,11 @@ class PdfiumFile:
         A hyphen that divides a word at a line end is a hyphen and a line end; glyphs that PDFium
         leaves out, because they mean nothing to it, are as many NULs at the end.
         """
-        page = self._document[index]
-        content = page.get_textpage()
-        text: str = content.get_text_range()
-        units = len(text.encode("utf-16-le", "surrogatepass")) // 2
-        left_out: int = max(0, content.count_chars() - units)
-        page.close()
+        with closing(self._document[index]) as page:
+            content = page.get_textpage()
+            text: str = content.get_text_range()
+            units = len(text.encode("utf-16-le", "surrogatepass")) // 2
+            left_out: int = max(0, content.count_chars() - units)
         # PDFium has U+FFFE for a hyphen and its line end.
         return text.replace("\ufffe", "-\n") + "\0" * left_out
 
@@ -89,7 +83,8 @@ class PdfiumFile:
         """Whether nothing at all is drawn on the page; what cannot be read draws nothing either."""
         from pypdfium2 import raw
 
-        return bool(raw.FPDFPage_CountObjects(self._document[index]) == 0)
+        with closing(self._document[index]) as page:
+            return bool(raw.FPDFPage_CountObjects(page) == 0)
 
     def picture_share(self, index: int) -> float:
         """Return how much of the page images cover, 0 to 1; overlaps count twice."""
@@ -97,11 +92,11 @@ class PdfiumFile:
 
         covered = 0.0
         try:
-            page = self._document[index]
-            width, height = page.get_size()
-            for image in page.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,)):
-                left, bottom, right, top = image.get_bounds()
-                covered += (right - left) * (top - bottom)
+            with closing(self._document[index]) as page:
+                width, height = page.get_size()
+                for image in page.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,)):
+                    left, bottom, right, top = image.get_bounds()
+                    covered += (right - left) * (top - bottom)
         except _BROKEN:
             return 0.0
         return min(1.0, covered / (width * height)) if width * height else 0.0
@@ -111,14 +106,14 @@ class PdfiumFile:
 
         Raises RuntimeError for a page that cannot be drawn.
         """
-        page = self._document[index]
-        inches = max(page.get_width() * page.get_height() / INCH**2, 1e-6)
-        dots = min(_DOTS, math.sqrt(_MOST_PIXELS / inches))
-        bitmap = page.render(scale=dots / INCH, grayscale=True)
-        width, height, stride = bitmap.width, bitmap.height, bitmap.stride
-        pixels = bytes(bitmap.buffer)
+        with closing(self._document[index]) as page:
+            inches = max(page.get_width() * page.get_height() / INCH**2, 1e-6)
+            dots = min(_DOTS, math.sqrt(_MOST_PIXELS / inches))
+            bitmap = page.render(scale=dots / INCH, grayscale=True)
+            width, height, stride = bitmap.width, bitmap.height, bitmap.stride
+            pixels = bytes(bitmap.buffer)
+            bitmap.close()
         rows = (pixels[row * stride : row * stride + width] for row in range(height))
-        bitmap.close()
         return b"P5 %d %d 255\n" % (width, height) + b"".join(rows), round(dots)
 
     def close(self) -> None:

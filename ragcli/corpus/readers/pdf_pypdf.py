@@ -1,6 +1,6 @@
 """A PDF through pypdf: its pages' text and labels, outline and title.
 
-Pure Python: reads what PDFium refuses, and everything where pypdfium2 is not installed.
+Pure Python: reads what PDFium refuses, and the pages that it is bad at.
 """
 
 from __future__ import annotations
@@ -53,9 +53,6 @@ class PypdfFile:
         except Exception:  # noqa: BLE001  a title is not worth losing the text for
             return None
         return title if isinstance(title, str) else None
-
-    def close(self) -> None:
-        """Nothing to give back."""
 
 
 def _open(data: bytes) -> pypdf.PdfReader:

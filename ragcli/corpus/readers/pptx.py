@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ragcli.corpus.readers.archive import local_name
 from ragcli.corpus.readers.assembly import Assembly
-from ragcli.corpus.readers.ooxml import Package, attribute, paragraph_text, paragraphs
+from ragcli.corpus.readers.elements import attribute, local_name
+from ragcli.corpus.readers.ooxml import Package, paragraph_text, paragraphs, relation_id
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
@@ -29,7 +29,7 @@ def read(source: Source) -> Iterator[Document]:
         for number, entry in enumerate(slides, 1):
             label = str(number)
             assembly.page(label)
-            relation = parts.get(_relation(entry))
+            relation = parts.get(relation_id(entry))
             try:
                 if relation is None:
                     raise UnreadableFile("corrupt", "the slide is not in the file")
@@ -38,11 +38,6 @@ def read(source: Source) -> Iterator[Document]:
                 source.problems.append((error.kind, error.message, label))
         title = package.title()
     yield assembly.document("pptx", title or assembly.headings.title)
-
-
-def _relation(entry: Any) -> str:
-    """Return the id of the part that a slide's entry names; `id` without a namespace is another."""
-    return next((str(v) for k, v in entry.items() if k.endswith("}id")), "")
 
 
 def _add_slide(assembly: Assembly, package: Package, part: str, label: str) -> None:

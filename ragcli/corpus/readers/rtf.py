@@ -7,11 +7,12 @@ Pictures, fields' code and deleted text are left out; headers and footers come a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from ragcli.corpus.code_pages import code_page_codec
 from ragcli.corpus.readers.assembly import Assembly
-from ragcli.corpus.source import Source, without_surrogates
+from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
 
@@ -95,7 +96,7 @@ class _Parser:
     @property
     def title(self) -> str:
         """The title among the properties of the document, "" for none."""
-        return " ".join("".join(self._text.get("title", ())).split())
+        return " ".join(_joined(self._text.get("title", ())).split())
 
     def parse(self, data: bytes) -> None:
         """Read the whole file."""
@@ -119,10 +120,8 @@ class _Parser:
                 self._raw(text)
         self._flush()
         self._end_paragraph()
-        beside = "".join(self._text.get("beside", ())).split(_END)
-        for paragraph in dict.fromkeys(" ".join(text.split()) for text in beside):
-            if any(map(str.isalpha, paragraph)):  # not a bare page number
-                self.assembly.add(paragraph, "other")
+        beside = _joined(self._text.get("beside", ())).split(_END)
+        self.assembly.add_once(beside)
 
     def _brace(self, brace: bytes) -> None:
         self._flush()
@@ -205,14 +204,14 @@ class _Parser:
 
     def _encoding(self, word: str, number: int) -> None:
         if word == "ansicpg":
-            self._default = _known(f"cp{number}", self._default)
+            self._default = code_page_codec(number) or self._default
         elif word in _CODE_PAGES:
             self._default = _CODE_PAGES[word]
         elif word == "f":
             self._font = number
         elif self._group.use == "fonttbl":
             self._fonts[self._font] = (
-                _known(f"cp{number}", self._default)
+                (code_page_codec(number) or self._default)
                 if word == "cpg"
                 else _CHARSETS.get(number, self._default)
             )
@@ -242,10 +241,7 @@ class _Parser:
 
     def _taken(self) -> str:
         """Return the text since the last paragraph ended."""
-        text = "".join(self._text.pop("text", ()))
-        if not text.isascii():  # characters beyond the first 65,536 come in two halves
-            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return without_surrogates(text).strip()
+        return _joined(self._text.pop("text", ())).strip()
 
     def _end_paragraph(self) -> None:
         if self._group.use == "beside":
@@ -262,10 +258,7 @@ class _Parser:
             self.assembly.add(text, "item" if self._item else "paragraph")
 
 
-def _known(codec: str, default: str) -> str:
-    """Return the codec if Python has it."""
-    try:
-        "".encode(codec)
-    except LookupError:
-        return default
-    return codec
+def _joined(parts: Iterable[str]) -> str:
+    """Return one text; characters beyond the first 65,536 come in two halves."""
+    text = "".join(parts)
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -16,6 +16,9 @@ CELLS = 1_000_000
 
 COLUMNS = 1000
 
+EQUAL_ROWS = 100
+"""How often a row that stands for many equal ones is read at most."""
+
 _LITERAL = re.compile(r'"[^"]*"|\\.|_.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', re.IGNORECASE)
 _DAY = re.compile("[yd]", re.IGNORECASE)
 _HOUR = re.compile("[hs]", re.IGNORECASE)
@@ -27,6 +30,7 @@ class SheetLimits:
     def __init__(self, source: Source) -> None:
         self.cells = CELLS
         self.wide = False
+        self.repeated = False
         self._source = source
 
     def record(self) -> None:
@@ -36,6 +40,9 @@ class SheetLimits:
             self._source.problems.append(("truncated", message, None))
         if self.wide:
             message = f"only {COLUMNS} columns of each row were read"
+            self._source.problems.append(("truncated", message, None))
+        if self.repeated:
+            message = f"a row that is there more than {EQUAL_ROWS} times was read so often only"
             self._source.problems.append(("truncated", message, None))
 
 

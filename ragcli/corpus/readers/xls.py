@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from ragcli.corpus.readers.archive import missing_extra
 from ragcli.corpus.readers.assembly import Assembly
+from ragcli.corpus.readers.compound import missing_extra
 from ragcli.corpus.readers.sheets import Sheet, SheetLimits, shown_number
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile

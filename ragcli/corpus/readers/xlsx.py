@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ragcli.corpus.readers.archive import local_name
+from ragcli.corpus.readers.archive import damage_told
 from ragcli.corpus.readers.assembly import Assembly
-from ragcli.corpus.readers.ooxml import Package, attribute, paragraphs
+from ragcli.corpus.readers.elements import attribute, local_name
+from ragcli.corpus.readers.ooxml import Package, paragraphs, relation_id
 from ragcli.corpus.readers.sheets import COLUMNS, Sheet, SheetLimits, shown_number
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
@@ -38,7 +39,7 @@ def read(source: Source) -> Iterator[Document]:
         assembly, limits = Assembly(), SheetLimits(source)
         for entry in book.iterfind("{*}sheets/{*}sheet"):
             name = attribute(entry, "name")
-            relation = parts.get(next((v for k, v in entry.items() if k.endswith("}id")), ""))
+            relation = parts.get(relation_id(entry))
             if relation is None or package.name_of(relation.target) is None:
                 source.problems.append(("corrupt", "the sheet is not in the file", name))
                 continue
@@ -51,8 +52,9 @@ def read(source: Source) -> Iterator[Document]:
             except UnreadableFile as error:
                 source.problems.append((error.kind, error.message, name))
             if cells.uncalculated:
-                message = "formulas without a stored value, which were not read"
-                source.problems.append(("formula", f"{cells.uncalculated} {message}", name))
+                count = "1 formula" if cells.uncalculated == 1 else f"{cells.uncalculated} formulas"
+                message = f"{count} without a stored value, not read"
+                source.problems.append(("formula", message, name))
                 cells.uncalculated = 0
             for text in _beside(package, relation.target):
                 assembly.add(text, "other")
@@ -95,23 +97,18 @@ class _Cells:
 
     def _elements(self, part: str, name: str) -> Iterator[Any]:
         """Yield the elements of a part one by one, so that it is never in memory as a whole."""
-        from zipfile import BadZipFile
-
         import lxml.etree
 
         member = self._package.name_of(part) or part
-        with self._package.archive.open(member) as stream:
+        with damage_told(part), self._package.archive.open(member) as stream:
             events = lxml.etree.iterparse(
                 stream, tag=f"{{*}}{name}", resolve_entities=False, no_network=True, huge_tree=False
             )
-            try:
-                for _, element in events:
-                    yield element
-                    element.clear()
-                    while element.getprevious() is not None:
-                        del element.getparent()[0]
-            except (lxml.etree.XMLSyntaxError, BadZipFile, EOFError) as error:
-                raise UnreadableFile("corrupt", f"{part} is damaged: {error}") from error
+            for _, element in events:
+                yield element
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
 
     def _value(self, cell: Any) -> str:
         kind = attribute(cell, "t") or "n"

@@ -1,7 +1,7 @@
 """XML of any vocabulary: the text content, element by element.
 
 An element with text of its own is a block, with all that is inside it; others are descended
-into. Entities are not resolved and nothing is fetched.
+into. Of entities, those that the file declares with their text are put in; nothing is fetched.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ragcli.corpus.readers.assembly import Assembly
-from ragcli.corpus.readers.html import sound_references
+from ragcli.corpus.readers.entities import sound_references, with_entities
 from ragcli.corpus.source import Source
 from ragcli.errors import UnreadableFile
 from ragcli.records import Document
@@ -51,7 +51,9 @@ def _parse(source: Source) -> Any:
     if text.isspace() or not text:
         return None
     text = _DECLARATION.sub("", text, count=1)  # it names the encoding that the file had
-    text = sound_references(text)
+    text, left_out = with_entities(sound_references(text))
+    if left_out:
+        source.problems.append(("truncated", left_out, None))
     root = lxml.etree.fromstring(text.encode("utf-8", "replace"), parser)
     if root is None:
         raise UnreadableFile("corrupt", f"not XML: {parser.error_log.last_error or 'no element'}")
