@@ -193,6 +193,21 @@ def test_hidden_files_matter_where_they_are_wanted(tmp_path: Path, changes) -> N
     assert not of._matters(str(tmp_path / "docs" / ".a.txt.swp"))
 
 
+@pytest.mark.parametrize("name", ["index", ".rag"])
+def test_the_index_does_not_matter_whatever_it_is_called(tmp_path: Path, name: str) -> None:
+    """Where the system watches what lies below too (macOS), a run would be a reason for a run."""
+    docs = tmp_path / "real"
+    write_files(docs, {"a.txt": "crane"})
+    (tmp_path / "docs").symlink_to(docs)
+    location = tmp_path / "docs" / name
+    build(location, tmp_path / "docs", encoder="none", hidden=True)
+    of = watching._Changes(location, watching._scope_of(location, None))
+    for path in ("", "/catalog.sqlite", "/catalog.sqlite-wal", "/segments/p-1/rows.npy"):
+        assert not of._matters(f"{docs}/{name}{path}")
+    assert of._matters(f"{docs}/{name}.txt")
+    assert of._matters(f"{docs}/a.txt")
+
+
 def test_ones_own_output_does_not_matter(tmp_path: Path, changes, monkeypatch) -> None:
     log = tmp_path / "docs" / "log.txt"
     log.touch()

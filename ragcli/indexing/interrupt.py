@@ -13,6 +13,10 @@ class Interrupt:
 
     Of SIGINT in any case; of SIGTERM and SIGHUP where a handler outside raises it for them. The
     second is raised. Outside of the main thread there are no signals.
+
+    It asks the handlers outside and does not stand in their place: which signals end a command,
+    how soon the next one counts and what the exit code is, is theirs. A program that imports
+    ragcli has others than the command line.
     """
 
     def __init__(self) -> None:

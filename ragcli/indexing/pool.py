@@ -16,13 +16,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from ragcli.errors import ModelUnavailable
 from ragcli.indexing.analysis import Analysed, FileOutcome, FileTask
-from ragcli.indexing.worker import DONE, READY, receive, send
+from ragcli.indexing.worker import DONE, receive, send
 from ragcli.records import Settings
 
 SECONDS = 30.0
@@ -37,6 +38,13 @@ MEMORY = 1 << 30
 _BYTES_A_SECOND = 1_000_000
 _WAITING = 4
 
+# Without the working folder on the path of imports: a folder numpy in it would be executed.
+_WORKER = (
+    ["-P", "-m", "ragcli.indexing.worker"]
+    if sys.version_info >= (3, 11)
+    else ["-c", "import sys; del sys.path[0]; from ragcli.indexing.worker import main; main()"]
+)
+
 
 class _Child:
     """One process and the pipe to it."""
@@ -44,9 +52,7 @@ class _Child:
     def __init__(self, settings: Settings, home: Path, vectors: bool) -> None:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ragcli.indexing.worker"]
-            if sys.version_info >= (3, 11)
-            else [sys.executable, "-m", "ragcli.indexing.worker"],
+            [sys.executable, *_WORKER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,  # until it is ready; afterwards it writes to nowhere
@@ -60,15 +66,17 @@ class _Child:
         self._complaints = self._process.stderr
         self._first: Any = (settings, home, vectors, MEMORY)
         self._late = threading.Event()
+        self._seconds, self._memory = 0.0, MEMORY
 
     def ask(self, files: Sequence[FileTask], seconds: float) -> Iterator[Analysed | str]:
-        """The answers, then how it ended: `done`, `timeout`, `memory` or `crashed`.
+        """The answers, then how it ended: a word of `worker`'s, `timeout` or `crashed`.
 
-        The limit is `seconds` of its work, or what it asks for since by sending a number.
+        The limit is `seconds` of its work, or what it says since by sending a number.
         Raises ModelUnavailable where it does not start.
         """
         if self._first is not None:
             self._begin()
+        self._seconds = seconds
         timer = self._limited(seconds * PATIENCE)
         try:
             send(self._requests, (files, seconds))
@@ -77,6 +85,7 @@ class _Child:
                     yield answer
                 else:
                     timer.cancel()
+                    self._seconds = answer
                     timer = self._limited(answer * PATIENCE)
             yield answer
         except (EOFError, OSError):
@@ -89,9 +98,9 @@ class _Child:
         timer = self._limited(START_SECONDS)
         try:
             send(self._requests, self._first)
-            if receive(self._answers) == READY:
-                self._first = None
-                return
+            self._memory = receive(self._answers)
+            self._first = None
+            return
         except (EOFError, OSError):
             pass  # told below, with what it said of it
         finally:
@@ -115,13 +124,27 @@ class _Child:
 
     def _overworked(self) -> bool:
         """Whether it came to its limit of work."""
+        self.kill()  # what it ran itself may live on
         return self._process.wait() == -getattr(signal, "SIGXCPU", 0) != 0
 
     def kill(self) -> None:
-        """End the process at once; what it was asked is then answered with `crashed`."""
-        if self._process.poll() is None and hasattr(os, "killpg"):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        """End the process and what it runs at once; what it was asked is answered with `crashed`.
+
+        Also where it has ended by itself, as long as nobody has waited for it: until then its
+        number is no other's.
+        """
+        if self._process.returncode is None and hasattr(os, "killpg"):
+            with suppress(ProcessLookupError, PermissionError):  # macOS: none is left in the group
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
+
+    def reason(self, kind: str) -> str:
+        """What is told of a file that ended it so."""
+        return {
+            "timeout": f"took longer than {self._seconds:.0f} s to read",
+            "memory": f"took more than {self._memory >> 20} MB to read",
+            "crashed": "its parser crashed",
+        }[kind]
 
     def close(self) -> None:
         """Let the process end, as it does when nobody asks it any more, and wait for it."""
@@ -142,6 +165,7 @@ class Pool:
         self._vectors = vectors
         self._workers = workers
         self._stopped = threading.Event()
+        self._starting = threading.Lock()  # no child starts unseen by what stops them all
         self._children: set[_Child] = set()
 
     def run(self, tasks: Sequence[Sequence[FileTask]]) -> Generator[Analysed, None, None]:
@@ -169,7 +193,8 @@ class Pool:
                 else:
                     yield answer
         finally:
-            self._stopped.set()
+            with self._starting:
+                self._stopped.set()
             for child in tuple(self._children):
                 child.kill()
             while any(thread.is_alive() for thread in threads):
@@ -191,16 +216,19 @@ class Pool:
                     files = take()
                 except IndexError:
                     break
-                if child is None:
-                    child = _Child(self._settings, self._home, self._vectors)
-                    self._children.add(child)
+                if child is None and (child := self._started()) is None:
+                    break
                 ended, unfinished = self._ask(child, files, done)
                 if ended != DONE and not self._stopped.is_set():
                     self._children.discard(child)
                     child.kill()
                     child.close()
+                    if len(unfinished) > 1:  # one of them did it
+                        todo.extend([file] for file in unfinished)
+                    elif unfinished:
+                        failed = _failed(unfinished[0], ended, child.reason(ended))
+                        done.put(Analysed((failed,), None, None))
                     child = None
-                    self._blame(unfinished, ended, todo, done)
         except BaseException as error:  # noqa: BLE001 - handed to the thread that reads `done`
             done.put(error)
         finally:
@@ -208,6 +236,15 @@ class Pool:
                 self._children.discard(child)
                 child.close()
             done.put(None)
+
+    def _started(self) -> _Child | None:
+        """One child more; None where all are stopped."""
+        with self._starting:
+            if self._stopped.is_set():
+                return None
+            child = _Child(self._settings, self._home, self._vectors)
+            self._children.add(child)
+            return child
 
     def _ask(
         self,
@@ -226,31 +263,13 @@ class Pool:
                 ended = answer
         return ended, [file for file in files if file.path not in finished]
 
-    def _blame(
-        self,
-        files: Sequence[FileTask],
-        kind: str,
-        todo: deque[Sequence[FileTask]],
-        done: queue.Queue[Analysed | BaseException | None],
-    ) -> None:
-        """One of `files` ended the child: alone it failed, else each is read again singly."""
-        if len(files) > 1:
-            todo.extend([file] for file in files)
-        elif files:
-            done.put(Analysed((_failed(files[0], kind),), None, None))
-
 
 def time_limit(files: Sequence[FileTask]) -> float:
     """Seconds that reading `files` may take."""
     return SECONDS + sum(file.size for file in files) / _BYTES_A_SECOND
 
 
-def _failed(file: FileTask, kind: str) -> FileOutcome:
-    message = {
-        "timeout": f"took longer than {time_limit([file]):.0f} s to read",
-        "memory": f"took more than {MEMORY >> 20} MB to read",
-        "crashed": "its parser crashed",
-    }[kind]
+def _failed(file: FileTask, kind: str, message: str) -> FileOutcome:
     return FileOutcome(
         file.path, "failed", file.size, file.mtime_ns, file.ctime_ns, time.time_ns(), None, message,
         problems=((kind, message, None),),

@@ -155,6 +155,7 @@ class _Changes:
     """
 
     def __init__(self, location: Path, scope: _Scope) -> None:
+        self._location = os.path.realpath(location)
         self._catalogue = location / FILE
         self._scope = scope
         self._places = [os.path.realpath(scope.root / start) for start in scope.starts]
@@ -243,6 +244,8 @@ class _Changes:
 
     def _matters(self, path: str) -> bool:
         """Whether a run could find anything new there."""
+        if Path(path).is_relative_to(self._location):  # what a run writes is no reason for the next
+            return False
         place = next((p for p in self._places if path.startswith(p.rstrip("/") + "/")), None)
         *above, name = (path if place is None else path[len(place) :]).strip("/").split("/")
         hidden = self._scope.settings.hidden
@@ -251,7 +254,7 @@ class _Changes:
             return False
         if path not in self._places and is_left_out(name, is_dir=False, hidden=hidden):
             return False
-        # What this process writes of a run must not be a reason for the next one.
+        # Nor is what this process writes of a run.
         status = _stat(path) if self._own else None
         return status is None or not any(os.path.samestat(status, own) for own in self._own)
 

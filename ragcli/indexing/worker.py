@@ -16,12 +16,10 @@ import signal
 import struct
 from typing import IO, Any
 
-READY = "ready"
-"""Sent once, before the first request: what fails from here on is a file's fault."""
-
 DONE = "done"
+SPENT = "spent"
 OUT_OF_MEMORY = "memory"
-"""What ends the answers to one request."""
+"""What ends the answers to one request; after the last two this process ends too."""
 
 NICE = 5
 
@@ -48,27 +46,60 @@ def receive(stream: IO[bytes]) -> Any:
     return pickle.loads(data)
 
 
-def limit_memory(limit: int) -> None:
-    """Let allocations beyond `limit` bytes fail, where the system can say so."""
+def limit_memory(limit: int) -> int:
+    """Let allocations beyond `limit` bytes fail, where the system can say so; what holds then.
+
+    That is less under a harder limit of the user's (`ulimit -d`).
+    """
     try:
         import resource
     except ImportError:  # Windows has no such limit; the parent's time limit still holds
-        return
+        return limit
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard != resource.RLIM_INFINITY:
+        limit = min(limit, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    return limit
 
 
-def limit_time(seconds: float) -> None:
+def limit_time(seconds: float) -> float:
     """End this process after so many more seconds of its own work, where the system can.
 
-    Of its work, not of the clock: on a busy machine a sound file takes long.
+    Of its work, not of the clock: on a busy machine a sound file takes long. Returns what holds
+    then, which is less under a harder limit of the user's (`ulimit -t`).
     """
     try:
         import resource
     except ImportError:
-        return
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    until = math.ceil(used.ru_utime + used.ru_stime + seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
+        return seconds
+    used = _used()
+    until = math.ceil(used + seconds)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if hard != resource.RLIM_INFINITY and until >= hard:
+        # At the hard one the system kills, and that would look like a crash.
+        until = max(1, hard - 1)
+        seconds = max(0.0, until - used)
+    resource.setrlimit(resource.RLIMIT_CPU, (until, hard))
+    return seconds
+
+
+def is_spent() -> bool:
+    """Whether half of the work is done that the user's limit (`ulimit -t`) leaves this process.
+
+    Each file then has the other half at least, the next one in another process.
+    """
+    try:
+        import resource
+    except ImportError:
+        return False
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    return hard != resource.RLIM_INFINITY and _used() > (hard - 1) / 2
+
+
+def _used() -> float:
+    """Seconds that this process has worked."""
+    times = os.times()
+    return times.user + times.system
 
 
 def give_way() -> None:
@@ -95,33 +126,35 @@ def main() -> None:
         os.dup2(quiet, stream)
     gc.disable()
     settings, home, vectors, memory = receive(requests)
-    limit_memory(memory)
+    memory = limit_memory(memory)
 
     import numpy  # noqa: F401  what each file needs is there before one is blamed
 
     from ragcli.indexing.analysis import Analysis
 
     def more_time(seconds: float) -> None:
-        limit_time(seconds)
-        send(answers, seconds)
+        send(answers, limit_time(seconds))
 
     analysis = Analysis(settings, home, vectors=vectors, more_time=more_time)
     gc.freeze()
     os.dup2(quiet, 2)  # until here it is the parent's, who tells why this process did not start
-    send(answers, READY)
+    send(answers, memory)  # it is ready: what fails from here on is a file's fault
     while True:
         try:
             files, seconds = receive(requests)
         except EOFError:
             return
-        limit_time(seconds)
+        more_time(seconds)
         try:
             for answer in analysis.run(files):
                 send(answers, answer)
-            send(answers, DONE)
         except MemoryError:
             send(answers, OUT_OF_MEMORY)
             return
+        if is_spent():
+            send(answers, SPENT)
+            return
+        send(answers, DONE)
         gc.collect()
 
 
