@@ -19,7 +19,8 @@ from conftest import build
 
 from ragcli.errors import IndexForeign
 from ragcli.inspection.checking import check
-from ragcli.store.catalog import _SCHEMA, FORMAT, SCHEMA_DIGEST, schema_digest
+from ragcli.store.catalog import _SCHEMA
+from ragcli.store.identity import FORMAT, SCHEMA_DIGEST, schema_digest
 from ragcli.store.index import Index
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 from conftest import answers, build, write_files
 
-from ragcli.cli.answering import _text_of
+from ragcli.cli.answering import _reading
 from ragcli.errors import IndexDamaged, IndexForeign, RagcliError, UsageError
 from ragcli.inspection.card import card
 from ragcli.inspection.checking import check
 from ragcli.records import Hit
 from ragcli.retrieval.retriever import is_stale
 from ragcli.store.index import Index
+from ragcli.store.origin import holds_home
 from ragcli.store.segments import sweep
 
 Change = Callable[[Path], object]
@@ -62,7 +63,7 @@ def stored_as(location: Path, path: str) -> None:
 
 def text_of(index: Index, path: str) -> str | None:
     """What the check of citations reads."""
-    return _text_of(index, Hit(1, 1, path, 0, 1, "x", 1.0, 1.0))
+    return _reading(index)(Hit(1, 1, path, 0, 1, "x", 1.0, 1.0))
 
 
 OUTSIDE = ["../../../secret.txt", "b/../../../../secret.txt", "/etc/passwd", "b/../..", "x\0y"]
@@ -74,7 +75,7 @@ def test_a_stored_path_does_not_lead_out(strange: Path, path: str) -> None:
         assert index.source("a.txt") == strange.parent / "docs/a.txt"
         assert index.source(path) is None
         assert is_stale(index, path, 13, 0) is True
-        assert text_of(index, path) == ""
+        assert text_of(index, path) is None
 
 
 @pytest.mark.parametrize("path", OUTSIDE[:3])
@@ -117,7 +118,7 @@ def test_a_planted_link_is_not_read_through(strange: Path, tmp_path: Path) -> No
         with Index.open(location) as index:
             for path in ("a.txt", "b/more.txt", "b/c.txt"):
                 assert index.source(path) is None
-                assert text_of(index, path) == ""
+                assert text_of(index, path) is None
             assert text_of(index, "d.txt") == "Soda cleans."
 
 
@@ -196,6 +197,20 @@ def test_the_home_folder_must_be_named_again(
         build(strange)
 
 
+def test_without_a_home_only_the_whole_disk_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither HOME nor an account, as in a container with a number for a user."""
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert holds_home(Path("/"))
+    assert not holds_home(tmp_path)
+    assert not holds_home(Path("/usr"))
+
+
 def test_a_journal_of_several_databases_is_not_played(strange: Path, tmp_path: Path) -> None:
     """SQLite would remove the file that it names."""
     victim = tmp_path / "secret.txt"
@@ -214,6 +229,36 @@ def test_a_journal_of_several_databases_is_not_played(strange: Path, tmp_path: P
             attempt()
     answers(strange, "crane")
     assert victim.read_text() == "secret: 12345"
+
+
+def as_folder(place: Path) -> None:
+    place.mkdir()
+
+
+def as_empty_link(place: Path) -> None:
+    place.symlink_to(place.parents[1] / "made-by-sqlite")
+
+
+def as_linked_file(place: Path) -> None:
+    far = place.parents[1] / "far.sqlite"
+    shutil.copy(place.with_name("catalog.sqlite") if not place.exists() else place, far)
+    place.unlink(missing_ok=True)
+    place.symlink_to(far)
+
+
+@pytest.mark.parametrize("plant", [as_folder, os.mkfifo, as_empty_link, as_linked_file])
+@pytest.mark.parametrize("name", ["", "-journal", "-wal", "-shm"])
+def test_a_catalogue_is_files_alone(strange: Path, name: str, plant: Change) -> None:
+    """A folder in the place of the journal was a bug's exit, a pipe was waited for."""
+    place = strange / f"catalog.sqlite{name}"
+    if plant is not as_linked_file:
+        place.unlink(missing_ok=True)
+    plant(place)
+    docs = strange.parent / "docs"
+    for attempt in (lambda: answers(strange, "crane"), lambda: build(strange, docs)):
+        with pytest.raises(IndexForeign, match=f"catalog.sqlite{name} is no plain file"):
+            attempt()
+    assert not (strange.parent / "made-by-sqlite").exists()
 
 
 def test_links_in_the_index_are_not_written_through(strange: Path, tmp_path: Path) -> None:

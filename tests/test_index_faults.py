@@ -19,7 +19,8 @@ from conftest import answers, build, write_files
 from ragcli.cli import app
 from ragcli.errors import IndexForeign, IndexUnavailable
 from ragcli.inspection.checking import check
-from ragcli.store.catalog import FILE, FORMAT
+from ragcli.store.catalog import FILE
+from ragcli.store.identity import FORMAT
 from ragcli.store.index import Index
 
 DOCS = {f"{i}.txt": f"Old words {i}. Harbour crane number {i}." for i in range(6)}

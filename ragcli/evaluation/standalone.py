@@ -7,7 +7,6 @@ text as the document has it, whatever the chunks: a sentence cut by two of them 
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from bisect import bisect_right
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from ragcli.corpus.sentences import sentence_ends
-from ragcli.store.index import Index, display_path
+from ragcli.store.index import Index, display_path, heading_path
 from ragcli.store.languages import FUNCTION_WORDS
 from ragcli.store.terms import surfaces
 
@@ -134,7 +133,7 @@ def _files(index: Index, seed: int) -> list[tuple[str, list[_Document]]]:
     """The files with their documents; each kind is spread evenly over the list."""
     with index.reading() as connection:
         rows = connection.execute(
-            "SELECT d.id, f.path, d.record, d.language, d.title, d.kind, max(c.end)"
+            "SELECT d.id, f.path, d.record, d.language, d.title, d.kind, max(c.end) AS end"
             " FROM chunks c JOIN documents d ON d.id = c.document JOIN files f ON f.id = d.file"
             " GROUP BY c.document"
         ).fetchall()
@@ -204,7 +203,7 @@ def _read(index: Index, document: int, low: int, high: int) -> list[_Piece]:
             (document, high),
         ):
             if end > low:
-                pieces.append(_Piece(chunk, start, end, text, tuple(json.loads(headings))))
+                pieces.append(_Piece(chunk, start, end, text, heading_path(index, chunk, headings)))
             if start <= low:
                 break
     return pieces[::-1]

@@ -1,7 +1,8 @@
 """The catalogue: one SQLite file that is the truth about an index.
 
-Owns the schema, the file's identity and how it is opened; a transaction here is the commit.
-Knows no arrays: which segments are live is a row, what lies in them is `segments`' business.
+Owns the schema and how the file is opened; a transaction here is the commit. Knows no arrays: which
+segments are live is a row, what lies in them is `segments`' business. Whether a file is a catalogue
+of ours is `identity`'s.
 """
 
 from __future__ import annotations
@@ -9,28 +10,23 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import struct
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
 from pathlib import Path
 
-from ragcli.errors import (
-    IndexBusy,
-    IndexDamaged,
-    IndexForeign,
-    IndexNotFound,
-    IndexUnavailable,
+from ragcli.errors import IndexBusy, IndexDamaged, IndexForeign, IndexUnavailable
+from ragcli.store.identity import (
+    APPLICATION_ID,
+    FORMAT,
+    check_files,
+    check_journal,
+    check_schema,
+    is_bare,
+    not_ours,
 )
 
 FILE = "catalog.sqlite"
-APPLICATION_ID = 0x52414743
-FORMAT = 1
-
-_MAGIC = b"SQLite format 3\0"
-_HEADER = struct.Struct(">60xi4xi31xH3x")
-"""Of a database file: its user_version and application_id, and how much its schema's page holds."""
 
 _WAIT_MS = 30_000
 _CHECKPOINT_WAIT_MS = 100
@@ -99,18 +95,12 @@ END;
 """
 
 
-SCHEMA_DIGEST = "b5620d183a0417f0"
-"""`schema_digest` of a database that `_SCHEMA` made; a change of it is another FORMAT."""
-
-_ATTACHED = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-"""What a rollback journal ends with that names a journal of several databases."""
-
-
 def _connect(
     path: Path, *, read_only: bool, immutable: bool = False, wait_ms: int = _WAIT_MS
 ) -> sqlite3.Connection:
+    check_files(path)
     if not read_only:
-        _refuse_planted(path)
+        check_journal(path)
     query = "?mode=ro" if read_only else "?mode=rwc"
     connection = sqlite3.connect(
         path.absolute().as_uri() + query + ("&immutable=1" if immutable else ""),
@@ -122,64 +112,6 @@ def _connect(
     return connection
 
 
-def _refuse_planted(path: Path) -> None:
-    """Raises IndexForeign for a journal that no ragcli wrote.
-
-    SQLite plays a journal back that lies beside the file, and removes the file that such a one
-    names as that of several databases, wherever it is. ragcli opens one database at a time.
-    """
-    journal = path.with_name(f"{path.name}-journal")
-    try:
-        with journal.open("rb") as file:
-            file.seek(max(0, file_size(journal) - len(_ATTACHED)))
-            planted = file.read() == _ATTACHED
-    except FileNotFoundError:
-        return
-    if planted:
-        raise IndexForeign(
-            f"{journal} was not made by ragcli", "remove it, or name another index: --index DIR"
-        )
-
-
-def schema_digest(connection: sqlite3.Connection) -> str:
-    """A digest of type, name and text of all that a database holds, white space apart."""
-    rows = connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name")
-    every = [(kind, name, " ".join((sql or "").split())) for kind, name, sql in rows]
-    return blake2b(repr(every).encode(), digest_size=8).hexdigest()
-
-
-def _identity(connection: sqlite3.Connection, folder: Path) -> None:
-    """Raises IndexForeign unless the file is a catalogue of this format."""
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if application == 0 and _is_bare(connection):
-        raise IndexNotFound(f"the index in {folder} was never begun", "ragcli index FOLDER")
-    _is_ours(application, version, folder)
-    # A view or trigger of a stranger's would run whenever a table of that name is used.
-    if schema_digest(connection) != SCHEMA_DIGEST:
-        raise IndexForeign(
-            f"{folder} has tables that this ragcli does not make",
-            f"remove the folder {folder} and run ragcli index again",
-        )
-
-
-def _is_ours(application: int, version: int, folder: Path) -> None:
-    if application != APPLICATION_ID:
-        raise IndexForeign(f"{folder} was not made by ragcli", "name another folder: --index DIR")
-    if version != FORMAT:
-        raise IndexForeign(
-            f"{folder} has format {version}, this ragcli reads format {FORMAT}",
-            f"remove the folder {folder} and run ragcli index again",
-        )
-
-
-def _not_ours(path: Path, error: BaseException | str) -> IndexForeign:
-    return IndexForeign(
-        f"{path} is not a ragcli catalogue, or a broken one: {error}",
-        f"if it was yours, remove the folder {path.parent} and index again; else --index DIR",
-    )
-
-
 @contextmanager
 def _closed_on_error(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
     """Close the connection where opening fails; a file that is no database is not ours."""
@@ -189,17 +121,12 @@ def _closed_on_error(connection: sqlite3.Connection, path: Path) -> Iterator[Non
         connection.close()
         broken = isinstance(error, sqlite3.DatabaseError)
         if broken and not isinstance(error, sqlite3.OperationalError):
-            raise _not_ours(path, error) from error
+            raise not_ours(path, error) from error
         raise
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
     return "locked" in str(error) or "busy" in str(error)
-
-
-def _is_bare(connection: sqlite3.Connection) -> bool:
-    """A file that a first run made and was killed over before its first commit."""
-    return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
 class Catalog:
@@ -216,7 +143,8 @@ class Catalog:
         Raises IndexForeign, IndexDamaged, IndexUnavailable or IndexBusy.
         """
         path = folder / FILE
-        if not path.is_file():
+        check_files(path)
+        if not path.exists():
             raise IndexForeign(
                 f"{folder} holds no ragcli catalogue", "ragcli index FOLDER   (in a new place)"
             )
@@ -254,30 +182,10 @@ class Catalog:
     def _try_read(cls, path: Path, folder: Path, *, immutable: bool) -> Catalog:
         connection = _connect(path, read_only=True, immutable=immutable)
         with _closed_on_error(connection, path):
-            _identity(connection, folder)
+            check_schema(connection, folder)
             connection.execute("BEGIN")
             connection.execute("SELECT 1 FROM meta LIMIT 1").fetchone()
         return cls(connection, folder)
-
-    @staticmethod
-    def check_identity(folder: Path) -> None:
-        """Raises IndexForeign where a catalogue file is there and not ours; touches nothing.
-
-        Reads the first bytes alone: until its log is folded in, the rest need not hold together.
-        """
-        path = folder / FILE
-        if not path.is_file():
-            raise _not_ours(path, "it is no file")
-        with path.open("rb") as file:
-            header = file.read(_HEADER.size)
-        if not header:
-            return
-        if len(header) < _HEADER.size or not header.startswith(_MAGIC):
-            raise _not_ours(path, "it is no SQLite database")
-        version, application, cells = _HEADER.unpack(header)
-        # Without a table: a first run was killed over it, or its commit still waits in the log.
-        if application or cells:
-            _is_ours(application, version, folder)
 
     @classmethod
     def open_write(cls, folder: Path, *, wait_ms: int = _WAIT_MS) -> Catalog:
@@ -289,13 +197,13 @@ class Catalog:
         path = folder / FILE
         connection = _connect(path, read_only=False, wait_ms=wait_ms)
         with _closed_on_error(connection, path):
-            if _is_bare(connection):
+            if is_bare(connection):
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.executescript(
                     f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID};"
                     f"PRAGMA user_version = {FORMAT}; {_SCHEMA} COMMIT;"
                 )
-            _identity(connection, folder)
+            check_schema(connection, folder)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             # Deleted text is overwritten, not left lying in free pages.

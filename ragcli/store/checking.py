@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ragcli.errors import IndexBusy, IndexDamaged
 from ragcli.records import Settings
 from ragcli.store.catalog import FILE, Catalog, decode_path
+from ragcli.store.columns import REMEMBERED, fits
 from ragcli.store.folder import SEGMENTS, strangers
-from ragcli.store.index import Index
+from ragcli.store.index import RANGES, Index
 from ragcli.store.languages import FUNCTION_WORDS
 from ragcli.store.lock import FILE as LOCK
 from ragcli.store.lock import write_lock
@@ -56,10 +57,12 @@ _SUMS = (
 )
 
 _KINDS = {
-    "files": "path blob, state text, reason text?, size integer, mtime_ns integer, read_ns integer",
+    "files": "path blob, state text, reason text?, size integer, mtime_ns integer,"
+    " ctime_ns integer, read_ns integer, digest blob?, reading text",
     "documents": "file integer, record text?, kind text, title text?, language text?,"
     " words integer, pieces integer",
-    "chunks": "document integer, start integer, end integer, page text?, heading text, text text",
+    "chunks": "document integer, start integer, end integer, first_line integer?,"
+    " last_line integer?, page text?, heading text, text text",
     "problems": "file integer, kind text, message text, page text?, since real",
     "segments": "name text, checksum text, rows integer",
     "vectors": "name text, checksum text, rows integer",
@@ -151,23 +154,31 @@ def _damages(connection: sqlite3.Connection) -> Iterator[Damage]:
 
 
 def _check_kinds(connection: sqlite3.Connection) -> Iterator[Damage]:
-    """Whether each value is of the kind that its column is read as, and each path a path."""
+    """Whether each value is of the kind that its column is read as, and each path a path.
+
+    `AS found`: a value that is wrong is to be told here, not refused as it is read.
+    """
     for table, columns in _KINDS.items():
         for column in columns.split(","):
             name, kind = column.split()
             allowed = f"'{kind.rstrip('?')}'" + (", 'null'" if kind.endswith("?") else "")
             row = connection.execute(
-                f"SELECT {name} FROM {table} WHERE typeof({name}) NOT IN ({allowed}) LIMIT 1"
+                f"SELECT {name} AS found FROM {table}"
+                f" WHERE typeof({name}) NOT IN ({allowed}) LIMIT 1"
             ).fetchone()
-            if row is not None:
+            if row is None and kind.startswith(("integer", "real")):
+                ends = connection.execute(f"SELECT min({name}), max({name}) FROM {table}")
+                row = [end for end in ends.fetchone() if end is not None and not fits(name, end)]
+            if row:
                 told = f"{FILE} has {row[0]!r:.40} where {table}.{name} belongs"
                 yield Damage("catalogue", FILE, told)
-    for (path,) in connection.execute("SELECT path FROM files WHERE typeof(path) = 'blob'"):
+    paths = "SELECT path AS found FROM files WHERE typeof(path) = 'blob'"
+    for (path,) in connection.execute(paths):
         if b"\0" in path or path.startswith(b"/") or b".." in path.split(b"/"):
             yield Damage("catalogue", FILE, f"{FILE} has {path!r:.60} where a path belongs")
             return
     known = {*FUNCTION_WORDS, None}
-    for (language,) in connection.execute("SELECT DISTINCT language FROM documents"):
+    for (language,) in connection.execute("SELECT DISTINCT language AS found FROM documents"):
         if language not in known:
             yield Damage("catalogue", FILE, f"{FILE} has no language {language!r:.40}")
 
@@ -180,6 +191,10 @@ def _check_meta(connection: sqlite3.Connection) -> Iterator[Damage]:
             known[key] = json.loads(value)
         except (ValueError, TypeError, RecursionError):
             yield Damage("catalogue", "meta", f"what is remembered as {key} cannot be read")
+    for key, fitting in REMEMBERED.items():
+        if known.get(key) is not None and not fitting(known[key]):
+            told = f"what is remembered as {key} cannot be {known[key]!r:.40}"
+            yield Damage("catalogue", "meta", told)
     settings, usual = known.get("settings", {}), Settings()
     if not isinstance(settings, dict):
         yield Damage("catalogue", "meta", "the settings cannot be read")
@@ -188,7 +203,8 @@ def _check_meta(connection: sqlite3.Connection) -> Iterator[Damage]:
         default = getattr(usual, name)
         value = settings.get(name, default)
         kind = list if isinstance(default, tuple) else str if default is None else type(default)
-        if value != default and type(value) is not kind:
+        wrong = type(value) is not kind or (name in RANGES and value not in RANGES[name])
+        if value != default and wrong:
             yield Damage("catalogue", "meta", f"the setting {name} cannot be {value!r}")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ragcli.records import Passage, Problem
 from ragcli.store.catalog import decode_path, encode_path
-from ragcli.store.index import Index, display_path, heading_path
+from ragcli.store.index import Index, display_path, heading_path, line_span
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def outline(index: Index, file: int) -> list[Outlined]:
             (file,),
         ).fetchall()
     return [
-        Outlined(chunk, record, start, end, None if first is None else (first, last), page)
+        Outlined(chunk, record, start, end, line_span(index, chunk, first, last), page)
         for chunk, record, start, end, first, last, page in rows
     ]
 
@@ -199,7 +199,7 @@ def outlines(index: Index, documents: Iterable[int]) -> dict[int, list[Outlined]
                 some,
             )
             for document, chunk, record, begins, ends, first, last, page in rows:
-                lines = None if first is None else (first, last)
+                lines = line_span(index, chunk, first, last)
                 outlined = Outlined(chunk, record, begins, ends, lines, page)
                 found.setdefault(document, []).append(outlined)
     return found
@@ -226,7 +226,7 @@ def placed(index: Index, chunks: Iterable[int]) -> list[PlacedChunk]:
                 found[chunk] = PlacedChunk(
                     Passage(
                         chunk, display_path(path, record), begins, ends, text,
-                        None if first is None else (first, last), page,
+                        line_span(index, chunk, first, last), page,
                         heading_path(index, chunk, heading),
                     ),
                     record, title, before,

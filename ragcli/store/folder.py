@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragcli.errors import IndexForeign
-from ragcli.store.catalog import FILE, Catalog, file_size
+from ragcli.store.catalog import FILE, file_size
+from ragcli.store.identity import check_header
 from ragcli.store.lock import FILE as LOCK
 
 FOLDER = ".rag"
@@ -32,7 +33,7 @@ def prepare(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise IndexForeign(f"{folder} is a file, not a ragcli index", _ELSEWHERE)
     if (folder / FILE).exists():
-        Catalog.check_identity(folder)
+        check_header(folder / FILE)
     else:
         _make(folder)
     segments_of(folder).mkdir(exist_ok=True)

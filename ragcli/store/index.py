@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ragcli.errors import IndexDamaged, IndexNotFound, IndexUnavailable
 from ragcli.records import Chunk, Settings
 from ragcli.store.catalog import FILE, Catalog, damaged, decode_path, spoilt
+from ragcli.store.columns import check_rows, is_text
 from ragcli.store.folder import FOLDER
 from ragcli.store.languages import FUNCTION_WORDS
 from ragcli.store.origin import Origin
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from ragcli.store.view import View
 
 _SNAPSHOT_TRIES = 20
+
+RANGES = {"dim": range(1, 2**63)}
+"""What settings may be, where not all numbers do."""
 
 
 def locate(explicit: Path | None = None, start: Path | None = None) -> Path:
@@ -67,6 +71,28 @@ def _locate_named(named: Path) -> Path:
     raise IndexNotFound(f"no index in {named}", f"ragcli index FOLDER --index {named}")
 
 
+def is_begun(location: Path) -> bool:
+    """Whether the `.rag` folder `location` has a catalogue.
+
+    Raises IndexUnavailable where one may not look.
+    """
+    try:
+        (location / FILE).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise IndexUnavailable(
+            f"{location} cannot be looked into: {error.strerror}",
+            "name an index that can be read: --index DIR",
+        ) from error
+    return True
+
+
+def is_folder(path: Path | str) -> bool:
+    """Whether a folder is there; no where one may not look, at which `Path.is_dir` raises."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
 def read_settings(catalog: Catalog) -> Settings:
     """The settings that the index remembers; defaults for what it does not know."""
     stored = catalog.get("settings", {})
@@ -79,7 +105,7 @@ def read_settings(catalog: Catalog) -> Settings:
         if key in known
     }
     for key, value in values.items():
-        if not _is_like(value, known[key]):
+        if not _is_like(value, known[key]) or (key in RANGES and value not in RANGES[key]):
             raise spoilt(catalog.folder, f"its setting {key} cannot be {value!r:.40}")
     return Settings(**values)
 
@@ -89,7 +115,7 @@ def _is_like(value: object, default: object) -> bool:
     if default is None:
         return value is None or isinstance(value, str)
     if isinstance(value, tuple):
-        return isinstance(default, tuple) and all(isinstance(each, str) for each in value)
+        return isinstance(default, tuple) and all(map(is_text, value))
     return type(value) is type(default)
 
 
@@ -99,6 +125,7 @@ class Index:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.path = catalog.folder
+        check_rows(catalog.connection, catalog.folder)
         self._view: View | None = None
 
     @classmethod
@@ -154,7 +181,7 @@ class Index:
         """None where the sources are not there, or the index is not believed about them."""
         with self.reading():
             found = Origin.of(self.catalog, follow=self.settings.follow)
-        if found is None or found.refusal(self.path) or not found.root.is_dir():
+        if found is None or found.refusal(self.path) or not is_folder(found.root):
             return None
         return found
 
@@ -237,9 +264,8 @@ class Index:
         None where it does not say.
         """
         with self.reading() as connection:
-            words, pieces = connection.execute(
-                "SELECT sum(words), sum(pieces) FROM tallies"
-            ).fetchone()
+            rows = connection.execute("SELECT words, pieces FROM tallies").fetchall()
+        words, pieces = sum(row[0] for row in rows), sum(row[1] for row in rows)
         return pieces / words if words and pieces else None
 
     def documents_at(self, globs: Sequence[str]) -> NDArray[np.int64]:
@@ -294,16 +320,13 @@ class Index:
             " c.page, c.heading, f.size, f.mtime_ns",
             ids,
         ):
-            heading = heading_path(self, row[0], row[10])
-            if not (isinstance(row[6], str) and isinstance(row[9], str | None)):
-                raise spoilt(self.path, f"passage {row[0]} cannot be read")
             chunk = Chunk(
                 start=row[4],
                 end=row[5],
                 text=row[6],
-                lines=None if row[7] is None else (row[7], row[8]),
+                lines=line_span(self, row[0], row[7], row[8]),
                 page=row[9],
-                heading=heading,
+                heading=heading_path(self, row[0], row[10]),
             )
             found[row[0]] = StoredChunk(
                 chunk, decode_path(row[1]), row[2], row[3], row[11], row[12]
@@ -357,9 +380,23 @@ class StoredChunk:
 def heading_path(index: Index, chunk: int, stored: str) -> tuple[str, ...]:
     """The headings above a chunk, as they are stored. Raises IndexDamaged."""
     try:
-        return tuple(map(str, json.loads(stored)))
-    except (ValueError, TypeError, RecursionError) as error:
+        headings = json.loads(stored)
+    except (ValueError, RecursionError) as error:
         raise spoilt(index.path, f"passage {chunk} cannot be read") from error
+    if not isinstance(headings, list) or not all(map(is_text, headings)):
+        raise spoilt(index.path, f"passage {chunk} cannot be read")
+    return tuple(headings)
+
+
+def line_span(
+    index: Index, chunk: int, first: int | None, last: int | None
+) -> tuple[int, int] | None:
+    """The first and the last line of a chunk, None where it has none. Raises IndexDamaged."""
+    if first is None and last is None:
+        return None
+    if first is None or last is None:
+        raise spoilt(index.path, f"passage {chunk} has one line of two")
+    return first, last
 
 
 def display_path(path: str | bytes, record: str | None) -> str:

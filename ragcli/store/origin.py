@@ -26,7 +26,11 @@ def origin(folder: Path) -> int:
 
 def holds_home(folder: Path) -> bool:
     """Whether a folder is the home folder or holds it, as `/` does."""
-    return Path.home().resolve().is_relative_to(folder.resolve())
+    try:
+        home = os.path.realpath(Path.home())
+    except RuntimeError:  # there is none: neither HOME nor an account
+        home = os.path.abspath(os.sep)
+    return Path(home).is_relative_to(os.path.realpath(folder))
 
 
 def follows(folder: Path, root: Path) -> UsageError:
@@ -64,7 +68,8 @@ class Origin:
         """Why the index in `folder` is not believed about what it covers; None where it is."""
         if self.made_here:
             return None
-        inside = _within(os.path.realpath(self.root), os.path.realpath(folder.absolute().parent))
+        real = Path(os.path.realpath(self.root))
+        inside = real.is_relative_to(os.path.realpath(folder.absolute().parent))
         if not inside or holds_home(self.root):
             return UsageError(
                 f"{folder} was not made here, and says that its files are in {self.root}",
@@ -88,15 +93,15 @@ class Origin:
         return Path(place) if _is_path(place) and self._covers(place) else None
 
     def _covers(self, place: str) -> bool:
-        if not _within(os.path.normpath(place), str(self.root)):
+        if not Path(os.path.normpath(place)).is_relative_to(self.root):
             return False
         if self.made_here and self.follow:
             return True
-        real = os.path.realpath(place)
-        if _within(real, os.path.realpath(self.root)):
+        real = Path(os.path.realpath(place))
+        if real.is_relative_to(os.path.realpath(self.root)):
             return True
-        named = [os.path.realpath(os.path.join(self.root, start)) for start in self.starts]
-        return self.made_here and any(_within(real, start) for start in named)
+        named = (os.path.realpath(os.path.join(self.root, start)) for start in self.starts)
+        return self.made_here and any(map(real.is_relative_to, named))
 
 
 def _is_path(value: object) -> bool:
@@ -105,7 +110,3 @@ def _is_path(value: object) -> bool:
         return isinstance(value, str) and b"\0" not in os.fsencode(value)
     except UnicodeEncodeError:
         return False
-
-
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

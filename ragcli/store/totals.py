@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ragcli.store.catalog import FILE
+from ragcli.store.catalog import FILE, spoilt
+from ragcli.store.columns import REMEMBERED
 from ragcli.store.folder import ENCODER, SEGMENTS
 from ragcli.store.index import Index
 
@@ -27,17 +29,14 @@ class Bookkeeping:
 
 
 def bookkeeping(index: Index) -> Bookkeeping:
-    """When the index was made and changed, how often, and by which version."""
+    """When the index was made and changed, how often, and by whom. Raises IndexDamaged."""
+    kept: dict[str, Any] = {}
     with index.reading():
-        made, changed, generation, made_by = map(
-            index.catalog.get, ("made", "changed", "generation", "made_by")
-        )
-    return Bookkeeping(
-        made if isinstance(made, float) else None,
-        changed if isinstance(changed, float) else None,
-        generation if isinstance(generation, int) else None,
-        made_by if isinstance(made_by, str) else None,
-    )
+        for key, kind in REMEMBERED.items():
+            value = kept[key] = index.catalog.get(key)
+            if value is not None and not kind(value):
+                raise spoilt(index.path, f"its {key} cannot be {value!r:.40}")
+    return Bookkeeping(**kept)
 
 
 def files_by_state(index: Index) -> list[tuple[str, str | None, int]]:
@@ -64,7 +63,8 @@ def documents_by_language(index: Index) -> list[tuple[str | None, int]]:
     """(language, number of documents), most first; None for those of no told language."""
     with index.reading() as connection:
         return connection.execute(
-            "SELECT nullif(language, ''), documents FROM tallies ORDER BY documents DESC, language"
+            "SELECT nullif(language, '') AS language, documents FROM tallies"
+            " ORDER BY documents DESC, tallies.language"
         ).fetchall()
 
 

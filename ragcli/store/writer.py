@@ -8,7 +8,7 @@ Does not read files or choose what to index (`indexing` does).
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -81,17 +81,23 @@ class Writer:
         self.batch = Batch()
 
     def remember(self, settings: Settings, root: str, starts: Sequence[str], made_by: str) -> None:
-        """Settings and root, from the next commit on; of a new index also that it begins."""
+        """Settings and root, from the next commit on; of a new index also that it begins.
+
+        Nothing is written where all but `made_by` is remembered already.
+        """
+        wanted = {
+            "settings": _as_stored(asdict(settings)),
+            "root": root,
+            "starts": list(starts),
+            ORIGIN: origin(self.folder),
+        }
+        have = {key: self.catalog.get(key) for key in wanted}
+        if have == wanted:
+            return
         self.connection()
-        if self.catalog.get("settings") is None:
+        if have["settings"] is None:
             self.catalog.put("generation", 0)
-        for key, value in (
-            ("settings", asdict(settings)),
-            ("root", root),
-            ("starts", list(starts)),
-            (ORIGIN, origin(self.folder)),
-            ("made_by", made_by),
-        ):
+        for key, value in (*wanted.items(), ("made_by", made_by)):
             self.catalog.put(key, value)
 
     def touch(self, file: int, state: FileState) -> None:
@@ -302,7 +308,7 @@ class Writer:
         return bool(chosen)
 
     def merge_vectors(self, most: int | None = None) -> bool:
-        """The same for vectors."""
+        """As `merge_postings`: of segments of up to `most` rows alone where that is given."""
         if not self._may_merge("vectors"):
             return False
         chosen = _chosen([v for v in self.view().vectors if most is None or v.rows <= most])
@@ -350,6 +356,13 @@ class Writer:
         assert self._open is None
         names = self.catalog.column("SELECT name FROM segments UNION ALL SELECT name FROM vectors")
         sweep(self.segments, set(map(str, names)))
+
+
+def _as_stored(values: Mapping[str, object]) -> Mapping[str, object]:
+    """As JSON gives them back: tuples become lists."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
+    }
 
 
 def _chosen(opened: Sequence[Opened]) -> list[Opened]:
