@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -10,14 +11,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ragcli.cli import index as command
+from ragcli.cli import progress
 from ragcli.cli.app import run
 from ragcli.cli.output import Output
-from ragcli.indexing import index_folder
+from ragcli.cli.reports.indexing import summary
+from ragcli.corpus.walk import LeftOut
+from ragcli.errors import IndexUnavailable, UsageError
+from ragcli.indexing import index_folder, scope
+from ragcli.indexing import run as run_module
 from ragcli.records import Counts, IndexReport, Problem, Progress, Settings
+from ragcli.store.catalog import FILE
 from ragcli.store.index import Index
 
 
@@ -208,9 +215,9 @@ def test_an_interrupt_keeps_the_vectors_that_are_there(work: Path, fake: object)
 
 
 def test_the_pace_of_embedding() -> None:
-    assert command.embedding(640, 12_345, 6.53) == "embedding 640/12,345 · 98/s · 2 min left"
-    assert command.embedding(12_000, 12_345, 120) == "embedding 12,000/12,345 · 100/s · 3 s left"
-    assert command.embedding(0, 12_345, 0.0).startswith("embedding 0/12,345 · 0/s")
+    assert progress.embedding(640, 12_345, 6.53) == "embedding 640/12,345 · 98/s · 2 min left"
+    assert progress.embedding(12_000, 12_345, 120) == "embedding 12,000/12,345 · 100/s · 3 s left"
+    assert progress.embedding(0, 12_345, 0.0).startswith("embedding 0/12,345 · 0/s")
 
 
 def test_a_failed_file_is_named_and_under_strict_ends_with_5(work: Path, capsys) -> None:
@@ -252,7 +259,7 @@ def test_names_that_hold_new_lines_and_bytes(work: Path, capsys) -> None:
 
 
 def test_the_counts_of_the_summary_add_up() -> None:
-    lines = command.summary(
+    lines = summary(
         report(
             counts=Counts(1000, 20, 3, 40, 5, 6),
             skipped={"binary": 1, "too_large": 4},
@@ -268,12 +275,29 @@ def test_the_counts_of_the_summary_add_up() -> None:
 
 def test_the_first_ten_problems_are_lines_and_the_rest_a_number() -> None:
     problems = [Problem(f"{i:02}\x1b.pdf", "no_text", "no text", f"{i}") for i in range(13)]
-    lines = command.summary(report(problems=tuple(reversed(problems))))
+    lines = summary(report(problems=tuple(reversed(problems))))
     start = lines.index("13 problems:")
     assert lines[start + 1] == r"  00\x1b.pdf p. 0: no text (no_text)"
     assert lines[start + 10] == r"  09\x1b.pdf p. 9: no text (no_text)"
     assert lines[start + 11] == "  … and 3 more: ragcli inspect --problems"
-    assert len(command.summary(report(problems=tuple(problems[:10])))) == 1 + 1 + 10 + 1
+    assert len(summary(report(problems=tuple(problems[:10])))) == 1 + 1 + 10 + 1
+
+
+def test_a_link_to_itself_is_no_folder(work: Path, capsys) -> None:
+    (work / "loop").symlink_to("loop")
+    assert run(["index", "loop"]) == 2
+    assert capsys.readouterr().err.startswith("ragcli: loop")
+    assert not (work / ".rag").exists()
+
+
+def test_without_a_home_a_folder_can_be_indexed(work: Path, monkeypatch, capsys) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert run(["index", "docs", "--encoder", "none"]) == 0
+    assert run(["index", "/", "--index", "x"]) == 2
+    assert "is the home folder or holds it" in capsys.readouterr().err
 
 
 def test_a_dry_run_says_so(capsys) -> None:
@@ -288,12 +312,11 @@ def test_progress_off_a_terminal_is_a_line_now_and_then_if_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     clock = iter(range(100))
-    monkeypatch.setattr(command.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     for verbose, seen in ((True, 3), (False, 0)):
-        display = command.ProgressDisplay(Output(verbose=verbose))
-        for done in range(10):
-            display.show(Progress("read", files_done=done, files_total=1000))
-        display.close()
+        with progress.IndexDisplay(Output(verbose=verbose)) as display:
+            for done in range(10):
+                display.show(Progress("read", files_done=done, files_total=1000))
         err = capsys.readouterr().err
         assert len(err.splitlines()) == pytest.approx(seen, abs=1)
         assert re.fullmatch(r"(ragcli: read: \d of 1,000 files\n)*", err)
@@ -317,6 +340,46 @@ def test_an_interrupt_keeps_what_is_done_and_ends_with_130(work: Path) -> None:
     shown = json.loads(err)
     assert (shown["error"], shown["exit_code"]) == ("interrupted", 130)
     assert json.loads(out)["interrupted"] is True
-    assert run(["index", "--quiet"]) == 0
+    assert run(["index", "--quiet", "--lazy"]) == 0
     with Index.open(work / ".rag") as index:
         assert index.counts()[0] >= 4000
+
+
+def test_what_one_may_not_look_at_is_told(work: Path, monkeypatch, capsys) -> None:
+    (work / "loop").symlink_to("loop")
+    with pytest.raises(UsageError, match="symbolic links"):
+        index_folder(work / ".rag", [work / "loop"])
+    assert run(["index", ".", "--encoder", "none", "--index", str(work / "own")]) == 0
+    real = os.stat
+
+    def stat(path: Any, **more: Any) -> os.stat_result:
+        if isinstance(path, str | Path) and "locked" in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, **more)
+
+    monkeypatch.setattr(os, "stat", stat)
+    with pytest.raises(UsageError, match="Permission denied"):
+        index_folder(work / ".rag", [work / "locked" / "docs"])
+    for dry_run in (False, True):
+        with pytest.raises(IndexUnavailable, match="Permission denied"):
+            index_folder(work / "locked" / ".rag", dry_run=dry_run)
+
+
+@pytest.mark.parametrize("arguments", [["--dry-run"], []])
+def test_a_catalogue_that_cannot_be_read_ends_with_3(work: Path, capsys, arguments) -> None:
+    assert run(["index", ".", "--encoder", "none"]) == 0
+    file = work / ".rag" / FILE
+    content = bytearray(file.read_bytes())
+    content[8192:] = b"\xa5" * (len(content) - 8192)
+    file.write_bytes(content)
+    assert run(["index", *arguments]) == 3
+
+
+def test_a_dry_run_calls_problems_as_a_run_does(work: Path, monkeypatch) -> None:
+    left_out = [LeftOut("a", "permission denied"), LeftOut("b", "path too long")]
+    for module in (run_module, scope):
+        monkeypatch.setattr(module, "walk", lambda *_: iter(left_out))
+    looked = index_folder(work / ".rag", [work], {"encoder": "none"}, dry_run=True)
+    done = index_folder(work / ".rag", [work], {"encoder": "none"})
+    assert looked.problems == done.problems
+    assert [problem.kind for problem in done.problems] == ["permission", "unreadable"]

@@ -59,7 +59,10 @@ def test_json_has_the_fields_that_others_build_on(ask, folder: Path) -> None:
         "check", "closed_book", "mixture", "error", "index", "timings_ms",
     ]  # fmt: skip
     assert result["schema"] == "ragcli.query/1"
-    refresh = {"changed": 0, "came": 0, "went": 0, "taken": False, "busy": False}
+    refresh = {
+        "changed": 0, "came": 0, "went": 0, "taken": False, "busy": False, "left": 0, "failed": 0,
+        "away": False,
+    }  # fmt: skip
     assert result["index"] == {
         "chunks": 9, "embedded": 9, "embedded_now": 0, "problems": 0, "refresh": refresh,
     }  # fmt: skip

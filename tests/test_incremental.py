@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
+import sqlite3
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,7 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neural import FakeEncoder
 
-from ragcli.indexing import analysis, pool, run
+from ragcli.corpus.readers import pdf_ocr
+from ragcli.errors import IndexDamaged, IndexUnavailable, ModelUnavailable, RagcliError
+from ragcli.indexing import analysis, pool, run, tasks
+from ragcli.indexing.held import held
 from ragcli.indexing.rebuild import encode_pending
 from ragcli.records import SearchRequest
 from ragcli.retrieval.retriever import Retriever
@@ -284,7 +289,7 @@ def test_a_large_file_comes_in_slices(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_file_that_kills_its_child_costs_itself_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "INLINE_BYTES", 0)
+    monkeypatch.setattr(tasks, "INLINE_BYTES", 0)
     monkeypatch.setattr(pool, "MEMORY", 150 << 20)
     files = {f"{i}.txt": f"Harbour crane {i}." for i in range(5)}
     write_files(tmp_path / "docs", {**files, "2b.txt": "word " * 12_000_000})
@@ -292,3 +297,42 @@ def test_a_file_that_kills_its_child_costs_itself_alone(
     assert (report.counts.indexed, report.counts.failed) == (5, 1)
     assert [(p.path, p.kind) for p in report.problems] == [("2b.txt", "memory")]
     assert len(answers(tmp_path / "rag", "crane", 10)) == 5
+
+
+def test_ocr_reads_no_text_again_and_is_asked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+    monkeypatch.setattr(pdf_ocr, "check_ocr", checked.append)
+    docs, location = tmp_path / "docs", tmp_path / "rag"
+    write_files(docs, {"a.txt": SENTENCES[0], "b.md": SENTENCES[1]})
+    build(location, docs)
+    assert build(location, ocr="eng").counts.unchanged == 2
+    # A machine that has lost tesseract since goes on indexing text.
+    write_files(docs, {"c.txt": SENTENCES[2]})
+    assert build(location).counts.indexed == 1
+    assert checked == ["eng"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), IndexUnavailable),
+        (OSError(errno.EIO, "Input/output error"), IndexUnavailable),
+        (PermissionError(errno.EACCES, "Permission denied", ".rag/segments/p1"), IndexUnavailable),
+        (PermissionError(errno.EACCES, "Permission denied", "."), IndexUnavailable),
+        (PermissionError(errno.EACCES, "Permission denied", "models/x.bin"), ModelUnavailable),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), ModelUnavailable),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), ModelUnavailable),
+        (sqlite3.OperationalError("database or disk is full"), IndexUnavailable),
+        (sqlite3.DatabaseError("malformed"), IndexDamaged),
+    ],
+)
+def test_only_errors_of_the_index_blame_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, told: type[RagcliError]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RagcliError) as caught, held(Path(".rag"), new=True):
+        raise error
+    assert type(caught.value) is told
+    assert (".rag" in caught.value.message) is issubclass(told, IndexUnavailable)

@@ -325,3 +325,27 @@ def test_the_ledger_has_pages_and_hides_nothing(tmp_path: Path) -> None:
     ]
     assert "evil\\x1b[31m.pdf p. 3  " in said
     assert "\x1b" not in said
+
+
+def test_what_is_left_out_unread_is_named(tmp_path: Path) -> None:
+    """Files too large, or binary by their names, were a number that nobody could look into."""
+    location, docs = tmp_path / ".rag", tmp_path / "docs"
+    write_files(docs, {"a.txt": "Tea.", "big.log": "x " * 600, "b.png": "PNG"})
+    for indexed in (1, 0):
+        report = build(location, docs, encoder="none", max_file_size=1000)
+        assert report.skipped == {"too large": 1, "binary": 1}
+        assert (report.counts.indexed, report.counts.skipped) == (indexed, 2)
+        with Index.open(location) as index:
+            told = ledger(index)
+        assert [(file.path, file.reason) for file in told.unindexed] == [
+            ("b.png", "binary"), ("big.log", "too large"),
+        ]  # fmt: skip
+        assert [(entry.path, entry.kind) for entry in told.problems] == [("big.log", "too_large")]
+    report = build(location, max_file_size=10_000)
+    assert (report.counts.indexed, report.skipped) == (1, {"binary": 1})
+    report = build(location, max_file_size=1000)
+    assert (report.counts.unchanged, report.documents) == (1, 1)
+    (docs / "big.log").unlink()
+    with Index.open(location) as index:
+        assert len(ledger(index).unindexed) == 2
+    assert build(location).counts.removed == 1

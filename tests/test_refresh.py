@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from conftest import answers, build, write_files
@@ -17,8 +20,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragcli.cli.app import run
-from ragcli.indexing import index_folder, refresh
+from ragcli.corpus.walk import Found, LeftOut
+from ragcli.indexing import brief, index_folder, plan, refresh
+from ragcli.indexing import run as run_module
 from ragcli.indexing.refresh import Refresh
+from ragcli.store.catalog import Catalog
 from ragcli.store.index import Index
 from ragcli.store.lock import write_lock
 
@@ -66,7 +72,8 @@ def test_what_little_changed_is_in_the_answer(here: Path, ask) -> None:
     assert (code, err) == (0, "")
     result = json.loads(out)
     assert result["index"]["refresh"] == {
-        "changed": 1, "came": 1, "went": 1, "taken": True, "busy": False,
+        "changed": 1, "came": 1, "went": 1, "taken": True, "busy": False, "left": 0, "failed": 0,
+        "away": False,
     }  # fmt: skip
     assert {hit["path"]: hit["stale"] for hit in result["hits"]} == {
         "new.txt": False, "ports.md": False,
@@ -74,7 +81,8 @@ def test_what_little_changed_is_in_the_answer(here: Path, ask) -> None:
     assert "9000" in result["prompt"]
     _, out, _ = ask("lighthouse port", "--json")
     assert json.loads(out)["index"]["refresh"] == {
-        "changed": 0, "came": 0, "went": 0, "taken": False, "busy": False,
+        "changed": 0, "came": 0, "went": 0, "taken": False, "busy": False, "left": 0, "failed": 0,
+        "away": False,
     }  # fmt: skip
 
 
@@ -160,9 +168,31 @@ def test_sources_that_are_gone_are_not_forgotten(here: Path, ask, how: str) -> N
         (here / "docs").mkdir()
     code, out, _ = ask("crane", "--json")
     assert code == 0
-    assert json.loads(out)["index"]["refresh"] is None
+    told = json.loads(out)["index"]["refresh"]
+    if how == "away":
+        assert told is None
+    else:
+        assert (told["went"], told["left"], told["away"]) == (3, 3, True)
+        assert "none of the 3 files of the index is there now" in ask("crane")[2]
     assert files_of(here / ".rag") == set(FILES)
     assert ask("crane", "--refresh", "always")[0] == 2
+
+
+def test_a_folder_of_other_files_is_told(here: Path, ask) -> None:
+    """It cannot be told from one that is not mounted, and was passed over in silence."""
+    shutil.rmtree(here / "docs")
+    write_files(here / "docs", {"walrus.md": "The walrus sleeps.\n"})
+    code, _, err = ask("walrus")
+    assert code == 1
+    assert "none of the 3 files of the index is there now, and 1 are new; if that is right" in err
+
+
+def test_what_is_not_found_where_nobody_looked_is_said(here: Path, ask, monkeypatch) -> None:
+    monkeypatch.setattr(refresh, "LOOKED_AT", 2)
+    (here / "docs" / "ports.md").write_text("ostrich\n")
+    told = "the folder was not looked at for changes: ragcli index"
+    assert told in ask("ostrich")[2]
+    assert told not in ask("crane")[2]
 
 
 def test_an_index_of_many_files_is_not_looked_at(here: Path, ask, monkeypatch) -> None:
@@ -217,6 +247,139 @@ def test_a_batch_is_preceded_by_one_look(here: Path, ask, monkeypatch) -> None:
 def test_the_closed_book_looks_nowhere(tmp_path: Path, monkeypatch, ask) -> None:
     monkeypatch.chdir(tmp_path)
     assert ask("crane", "-k", "0")[0] == 0
+
+
+def test_only_plain_kinds_are_read_and_of_the_others_is_told(here: Path, ask, monkeypatch) -> None:
+    (here / "docs" / "letter.docx").write_bytes(b"PK\x03\x04 as if")
+    assert refresh.refresh(here / ".rag") == Refresh(came=1, left=1)
+    (here / "docs" / "crane.txt").write_text("The lighthouse keeper sleeps.\n")
+    code, out, err = ask("lighthouse", "--show", "table")
+    assert code == 0
+    assert err == (
+        "ragcli: files since they were indexed: 1 changed, 1 new; taken in but 1, which ragcli "
+        "index takes in\n"
+    )
+    assert "crane.txt" in out
+    assert files_of(here / ".rag") == set(FILES)
+    time.sleep(0.15)  # until the stat of what was just written proves something
+    assert refresh.refresh(here / ".rag") == Refresh(came=1, left=1)
+    # What is only told is no reason to hold the index for writing.
+    with write_lock(here / ".rag", 0.0):
+        assert refresh.refresh(here / ".rag") == Refresh(came=1, left=1)
+
+
+def test_a_file_of_many_passages_is_not_dropped_meanwhile(here: Path) -> None:
+    record = '{{"id": "{0}", "text": "buoy {0}"}}\n'
+    many = "".join(record.format(i) for i in range(brief.PASSAGES + 1))
+    write_files(here / "docs", {"many.jsonl": many, "few.jsonl": record.format(1)})
+    for name in ("many.jsonl", "few.jsonl"):
+        os.utime(here / "docs" / name, ns=(OLD, OLD))
+    index_folder(here / ".rag")
+    (here / "docs" / "few.jsonl").unlink()
+    assert refresh.refresh(here / ".rag") == Refresh(went=1, taken=True)
+    (here / "docs" / "many.jsonl").write_text(record.format(1))
+    assert refresh.refresh(here / ".rag") == Refresh(changed=1, left=1)
+    (here / "docs" / "many.jsonl").unlink()
+    assert refresh.refresh(here / ".rag") == Refresh(went=1, left=1)
+    assert "many.jsonl" in files_of(here / ".rag")
+
+
+def test_a_large_file_that_was_renamed_is_taken_in(here: Path, monkeypatch) -> None:
+    docs = here / "docs"
+    (docs / "large.txt").write_text("buoy and crane\n" * 30_000)
+    os.utime(docs / "large.txt", ns=(OLD, OLD))
+    index_folder(here / ".rag")
+    (docs / "other").mkdir()
+    (docs / "large.txt").rename(docs / "other" / "large.txt")
+    assert refresh.refresh(here / ".rag") == Refresh(came=1, went=1, taken=True)
+    # So much that comparing contents would take long is not looked into.
+    monkeypatch.setattr(brief, "MOVED_BYTES", 100_000)
+    (docs / "other" / "large.txt").rename(docs / "large.txt")
+    monkeypatch.setattr(plan, "read_bytes", None)
+    assert refresh.refresh(here / ".rag") == Refresh(came=1, went=1, left=2)
+
+
+def test_text_that_is_lost_is_told(here: Path, ask) -> None:
+    (here / "docs" / "crane.txt").write_bytes(b"\x7fELF\0\1\2" * 100)
+    (here / "docs" / "ports.md").write_text("# Ports\n\nThe dashboard listens on port 9.\n")
+    assert ask("port")[2] == (
+        "ragcli: files since they were indexed: 2 changed; taken in; 1 without text now: "
+        "ragcli inspect --problems\n"
+    )
+    assert refresh.refresh(here / ".rag") == Refresh()
+
+
+@pytest.mark.parametrize("how", ["gone", "emptied"])
+def test_a_part_of_the_folder_that_is_away_is_not_forgotten(here: Path, ask, how: str) -> None:
+    write_files(here / "docs", {"sub/milk.txt": "milk for the tea\n"})
+    index_folder(here / ".rag")
+    (here / "docs" / "sub" / "milk.txt").unlink()
+    assert refresh.refresh(here / ".rag") == Refresh(went=1, taken=True)
+    (here / "docs" / "sub" / "tea.txt").unlink()
+    if how == "gone":
+        (here / "docs" / "sub").rmdir()
+    (here / "docs" / "ports.md").write_text("other\n")
+    assert refresh.refresh(here / ".rag") == Refresh(changed=1, went=1, left=1)
+    assert refresh.refresh(here / ".rag") == Refresh(went=1, left=1)
+    assert files_of(here / ".rag") == set(FILES)
+    assert "1 gone; ragcli index takes them in" in ask("tea")[2]
+    assert index_folder(here / ".rag").counts.removed == 1
+
+
+def test_what_cannot_be_looked_at_is_only_told(here: Path, monkeypatch) -> None:
+    real = refresh.walk
+
+    def walk(*arguments: Any) -> Iterator[Found | LeftOut]:
+        for item in real(*arguments):
+            hidden = item.path.startswith("sub/")
+            yield LeftOut(item.path, "permission denied") if hidden else item
+
+    monkeypatch.setattr(refresh, "walk", walk)
+    monkeypatch.setattr(run_module, "walk", walk)
+    (here / "docs" / "ports.md").write_text("other\n")
+    assert refresh.refresh(here / ".rag") == Refresh(changed=1, went=1, left=1)
+    with Index.open(here / ".rag") as index:
+        assert index.problem_count == 0
+        assert index.catalog.count("documents") == 3
+
+
+def test_a_file_dated_in_the_future_starts_no_run(here: Path, monkeypatch) -> None:
+    future = time.time_ns() + 10**18
+    os.utime(here / "docs" / "crane.txt", ns=(future, future))
+    time.sleep(0.15)
+    index_folder(here / ".rag")
+    monkeypatch.setattr(run_module, "Run", None)
+    assert refresh.refresh(here / ".rag") == Refresh()
+    monkeypatch.undo()
+    (here / "docs" / "crane.txt").write_text("Cranes everywhere.\n")
+    os.utime(here / "docs" / "crane.txt", ns=(future, future))
+    assert refresh.refresh(here / ".rag") == Refresh(changed=1, taken=True)
+
+
+def test_always_tells_the_same_as_a_look(here: Path) -> None:
+    docs = here / "docs"
+    (docs / "ports.md").write_text("other words\n")
+    (docs / "crane.txt").rename(docs / "lift.txt")
+    (docs / "new.txt").write_text("lighthouse\n")
+    (docs / "sub" / "tea.txt").touch()
+    assert refresh.take_in(here / ".rag") == Refresh(changed=1, came=2, went=1, taken=True)
+    assert refresh.take_in(here / ".rag") == Refresh()
+
+
+def test_an_interrupt_ends_the_question(here: Path, monkeypatch) -> None:
+    (here / "docs" / "ports.md").write_text("other words\n")
+    real = run_module.known_files
+
+    def known_files(catalog: Catalog) -> object:
+        signal.raise_signal(signal.SIGINT)
+        return real(catalog)
+
+    monkeypatch.setattr(run_module, "known_files", known_files)
+    for take in (refresh.refresh, refresh.take_in):
+        with pytest.raises(KeyboardInterrupt):
+            take(here / ".rag")
+    monkeypatch.undo()
+    assert refresh.refresh(here / ".rag") == Refresh(changed=1, taken=True)
 
 
 NAMES = ["a.md", "b.txt", "sub/c.txt", ".ragcliignore"]

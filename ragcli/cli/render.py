@@ -144,7 +144,7 @@ def _snippet(
     hit: Hit, result: SearchResult, languages: Sequence[str], screen: Console, width: int | None
 ) -> Sequence[Text]:
     """The passage around the matched words, which are bold: on a terminal a few lines of it."""
-    flat = visible(" ".join(hit.text.split()))
+    flat = visible(" ".join(hit.text.split()), keep="\n")
     spans = matched_spans(flat, result.terms, languages)
     shown = Text(flat)
     for start, end in spans:

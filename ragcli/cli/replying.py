@@ -87,7 +87,11 @@ def _refusal(
     if opened is None:
         return None
     if not result.hits:
-        return _nothing_found(replace(wanted.request, question=question), result, search)
+        told = _nothing_found(replace(wanted.request, question=question), result, search)
+        if opened.made_here and wanted.refresh is None and result.chunks:
+            # Too many files, or a folder that may not be written: what is new is not known.
+            told.hint = f"{told.hint}; the folder was not looked at for changes: ragcli index"
+        return told
     if prompt is not None and not prompt.included:
         return NegativeResult(
             f"no passage fits into a prompt of {wanted.room()} tokens",
@@ -200,12 +204,24 @@ def tell_refresh(refresh: Refresh, output: Output) -> None:
     ]
     if not parts:
         return
-    if refresh.taken:
-        became = "taken in"
-    elif refresh.busy:
+    if refresh.away:
+        new = f", and {refresh.came:,} are new" if refresh.came else ""
+        output.warn(
+            f"none of the {counted(refresh.went, 'file')} of the index is there now{new}; "
+            "if that is right: ragcli index"
+        )
+        return
+    total = refresh.changed + refresh.came + refresh.went
+    if refresh.busy:
         became = "not taken in, another ragcli is writing the index"
+    elif not refresh.left:
+        became = "taken in"
+    elif refresh.left < total:
+        became = f"taken in but {refresh.left:,}, which ragcli index takes in"
     else:
         became = "ragcli index takes them in"
+    if refresh.failed:
+        became += f"; {refresh.failed:,} without text now: ragcli inspect --problems"
     output.warn(f"files since they were indexed: {', '.join(parts)}; {became}")
 
 

@@ -11,10 +11,8 @@ from pathlib import Path
 from ragcli.cli.output import Output, counted, print_json, print_result
 from ragcli.errors import RagcliError
 from ragcli.generation.visible import visible
-from ragcli.indexing.watching import require_watcher, watch_folder
+from ragcli.indexing.watching import watch_folder
 from ragcli.records import IndexReport
-
-__all__ = ["require_watcher", "watch"]
 
 
 def watch(first: IndexReport, output: Output, *, lazy: bool, workers: int | None) -> None:

@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["index_folder"]
 
 MOST_DIMENSIONS = 65_536
-LOCK_WAIT = 10.0
-"""Seconds that a second writer waits before it is told."""
-
-BRIEF_FILES = 50
-BRIEF_BYTES = 256 * 1024
-"""What is taken in at most while somebody waits; a megabyte of text takes half a second."""
 
 
 def index_folder(
@@ -54,18 +48,27 @@ def index_folder(
     Raises UsageError (a path or setting that means nothing), IndexForeign, IndexNotFound,
     IndexBusy, IndexUnavailable (disk full, read-only).
     """
+    from ragcli.indexing.held import held
+    from ragcli.indexing.interrupt import Interrupt
     from ragcli.indexing.run import Run
     from ragcli.indexing.scope import dry
 
     for path in paths:
-        if not path.exists():
-            raise UsageError(f"{path} does not exist", "name a folder or a file to index")
+        _require(path)
     changes = _settled(changes or {})
     if dry_run:
         return dry(location, paths, changes, full=full)
     for verify in (full, True):
         try:
-            with Run(location, paths, changes, workers=workers, progress=progress) as run:
+            with held(location, new=bool(paths)) as writer, Interrupt() as interrupted:
+                run = Run(
+                    writer,
+                    interrupted,
+                    paths=paths,
+                    changes=changes,
+                    workers=workers,
+                    progress=progress,
+                )
                 return run.index(lazy=lazy, full=full, verify=verify, retry=retry)
         except IndexDamaged:
             if verify:
@@ -73,21 +76,37 @@ def index_folder(
     raise AssertionError("unreachable")
 
 
+def _require(path: Path) -> None:
+    """Raises UsageError for a path that is not there, or that one may not look at."""
+    try:
+        path.stat()
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        raise UsageError(
+            f"{path} does not exist"
+            if missing
+            else f"{path} cannot be looked at: {error.strerror}",
+            "name a folder or a file to index",
+        ) from error
+
+
 def _settled(changes: Mapping[str, object]) -> Mapping[str, object]:
     """`changes` as they are remembered: models in folders by their absolute place.
 
     What belongs to `st:` is forgotten with it, and by an empty text, as the languages of OCR are.
     """
+    from ragcli.store.index import is_folder
+
     settled = dict(changes)
     encoder = settled.get("encoder")
     if isinstance(encoder, str):
         kind, colon, model = encoder.partition(":")
-        if model and Path(model).is_dir():
+        if model and is_folder(model):
             settled["encoder"] = kind + colon + str(Path(model).resolve())
         if kind != "st":
             settled = {"query_model": None, "device": None, **settled}
     question = settled.get("query_model")
-    if isinstance(question, str) and question and Path(question).is_dir():
+    if isinstance(question, str) and question and is_folder(question):
         settled["query_model"] = str(Path(question).resolve())
     return {
         name: None if name in ("query_model", "device", "ocr") and value == "" else value
@@ -95,10 +114,11 @@ def _settled(changes: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
-def check(settings: Settings) -> None:
+def check(settings: Settings, changes: Mapping[str, object]) -> None:
     """Raises UsageError for settings that cannot be used, before anything is written.
 
-    Raises ModelUnavailable for OCR where tesseract is not installed.
+    Raises ModelUnavailable for OCR that `changes` ask for where tesseract is not installed. Where
+    it was lost since, pages that need it say so in the ledger, and all else is indexed.
     """
     from ragcli.corpus.chunking import parse_chunking
     from ragcli.encoders import check_encoder
@@ -107,7 +127,7 @@ def check(settings: Settings) -> None:
         raise UsageError(f"--dim {settings.dim} is more than {MOST_DIMENSIONS}", "use --dim 1024")
     parse_chunking(settings.chunk)
     check_encoder(settings)
-    if settings.ocr is not None:
+    if settings.ocr is not None and "ocr" in changes:
         from ragcli.corpus.readers.pdf_ocr import check_ocr
 
         check_ocr(settings.ocr)

@@ -59,10 +59,13 @@ def is_unchanged(found: Found, known: Known) -> bool:
 
     A file written within the clock's tick of its reading could have changed again with the
     same time (git calls it racy), so that its content is looked at; whole seconds mean a file
-    system with a coarse clock.
+    system with a coarse clock. Of a time that was set to come, the inode's own time tells when
+    the file was written; a clock that is itself ahead is believed.
     """
     tick = _TICK_NS if found.mtime_ns % _SECOND_NS else _COARSE_TICK_NS
-    return has_stat(found, known) and found.mtime_ns < known.read_ns - tick
+    is_to_come = found.mtime_ns > known.read_ns + tick
+    written = found.ctime_ns if is_to_come else found.mtime_ns
+    return has_stat(found, known) and abs(known.read_ns - written) > tick
 
 
 def rules_of(settings: Settings) -> WalkRules:

@@ -1,31 +1,33 @@
-"""What a run has to do: the folder as it is against the catalogue as it was.
+"""What a run has to do: the comparison of the folder with the catalogue, and what was moved.
 
-Owns the comparison (unchanged, to read, moved, removed); reads the stat of files and, for
-moves, the content of files of a size that went missing. Writes nothing.
+For moves, reads the content of files of a size that went missing. Writes nothing. How little a
+question takes in is `brief`'s.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
-from ragcli.corpus.suffixes import BINARY_SUFFIXES, suffix_by_name
+from ragcli.corpus.suffixes import suffix_by_name
 from ragcli.corpus.walk import Found, LeftOut
 from ragcli.errors import UnreadableFile, UsageError
-from ragcli.indexing import BRIEF_BYTES, BRIEF_FILES
 from ragcli.indexing.analysis import FileTask, read_bytes
-from ragcli.indexing.known import UNREADABLE, Known, is_unchanged
+from ragcli.indexing.comparing import compare
+from ragcli.indexing.known import Known
+from ragcli.records import Problem
 from ragcli.store.batch import FileState
 
 
 @dataclass(slots=True)
 class Plan:
     """`left_out` counts what the walk and earlier reads left out, by reason; `failed` what failed
-    before and is not read again.
+    before and is not read again. `removed` are (id, path), `moved` (id, state under the new path);
+    `named` (path, reason) are left out unread, and to be named in the catalogue.
     """
 
     read: list[FileTask] = field(default_factory=list)
@@ -35,18 +37,18 @@ class Plan:
     failed: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     unreadable: list[LeftOut] = field(default_factory=list)
+    named: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def is_brief(self) -> bool:
-        """Whether all of it is done while somebody waits: some tenths of a second."""
-        return (
-            len(self.read) + len(self.moved) + len(self.removed) <= BRIEF_FILES
-            and sum(task.size for task in self.read) <= BRIEF_BYTES
+    def counts(self) -> Counter[str]:
+        """What is told of the files that need no reading, by the names of `Counts`."""
+        return Counter(
+            unchanged=self.unchanged,
+            moved=len(self.moved),
+            removed=len(self.removed),
+            skipped=self.left_out.total(),
+            failed=self.failed + len(self.unreadable),
         )
-
-
-class TooMuch(Exception):
-    """There is more to do than is soon done."""
 
 
 def make_plan(
@@ -54,7 +56,7 @@ def make_plan(
     known: dict[str, Known],
     root: Path,
     *,
-    reading: str,
+    reading: Callable[[str], str],
     full: bool,
     retry: bool = True,
     seen: Callable[[int], None],
@@ -63,53 +65,44 @@ def make_plan(
 
     Raises UsageError where files were and nothing at all is now, unless `full`.
 
-    A file whose chunks were shaped by another `reading` is read again, with `full` every file,
-    with `retry` those that failed.
+    A file whose chunks were shaped by another `reading` than that of its path is read again, with
+    `full` every file, with `retry` those that failed. `seen` is called for each item, and for
+    each file whose content is looked at; what it raises ends the comparison.
     """
-    plan = Plan()
-    fresh: list[Found] = []
-    for number, item in enumerate(items, 1):
-        if number % 1000 == 0:
-            seen(number)
-        if isinstance(item, LeftOut):
-            _leave_out(plan, item, known)
-        elif suffix_by_name(item.path) in BINARY_SUFFIXES:
-            plan.left_out["binary"] += 1
-        elif (row := known.pop(item.path, None)) is None:
-            fresh.append(item)
-        else:
-            again = full or row.reading != reading
-            _compare(plan, item, row, root, again=again, retry=retry)
-    stayed = {path: row for path, row in known.items() if row.reading == reading and not full}
-    for path, state in _moves(plan, fresh, stayed, root):
-        plan.moved.append((known.pop(path).id, state))
+
+    def stays(path: str, row: Known) -> bool:
+        return not full and row.reading == reading(path)
+
+    def again(path: str, row: Known) -> bool:
+        return not stays(path, row) or (retry and row.state == "failed")
+
+    told = compare(items, known, again=again, seen=seen)
+    plan = Plan(unchanged=told.unchanged, failed=told.failed, left_out=told.left_out)
+    plan.unreadable = [item for item, _ in told.unreadable]
+    plan.named = [(path, reason) for path, reason, _ in told.named]
+    plan.read = [task(item, root) for item in told.again]
+    plan.read += [task(item, root, row) for item, row in told.altered]
+    gone = {path: row for path, row in told.gone.items() if stays(path, row)}
+    moved, fresh = find_moves(told.fresh, gone, root, seen=seen)
+    plan.moved = [(told.gone.pop(path).id, state) for path, state in moved]
+    plan.read += [task(item, root) for item in fresh]
     if not full:
-        _refuse_an_empty_root(plan, known, root)
-    plan.removed += [(row.id, path) for path, row in known.items()]
+        _refuse_an_empty_root(plan, told.gone, root)
+    plan.removed = [(row.id, path) for path, row in told.gone.items()]
     return plan
 
 
-def _leave_out(plan: Plan, item: LeftOut, known: dict[str, Known]) -> None:
-    if item.reason in UNREADABLE:
-        plan.unreadable.append(item)
-        known.pop(item.path, None)
-    else:
-        plan.left_out[item.reason] += 1
+def problem_of(item: LeftOut) -> Problem:
+    """The line of the ledger for what the walk could not look at."""
+    kind = "permission" if item.reason == "permission denied" else "unreadable"
+    return Problem(item.path, kind, item.reason)
 
 
-def _compare(plan: Plan, item: Found, row: Known, root: Path, *, again: bool, retry: bool) -> None:
-    """A file that the catalogue has: `again` reads it whatever its stat says."""
-    failed = row.state == "failed"
-    if again or (failed and retry):
-        plan.read.append(_task(item, root, None))
-    elif not is_unchanged(item, row):
-        plan.read.append(_task(item, root, None if failed else row.digest))
-    elif failed:
-        plan.failed += 1
-    elif row.state == "skipped":
-        plan.left_out[row.reason or "skipped"] += 1
-    else:
-        plan.unchanged += 1
+def task(item: Found, root: Path, row: Known | None = None) -> FileTask:
+    """The reading of a file; one that has the content of `row`, which did not fail, is the same."""
+    digest = None if row is None or row.state == "failed" else row.digest
+    where = os.path.join(root, item.path)
+    return FileTask(item.path, where, item.size, digest, item.mtime_ns, item.ctime_ns)
 
 
 def _refuse_an_empty_root(plan: Plan, gone: dict[str, Known], root: Path) -> None:
@@ -121,47 +114,45 @@ def _refuse_an_empty_root(plan: Plan, gone: dict[str, Known], root: Path) -> Non
         )
 
 
-def _task(item: Found, root: Path, digest: bytes | None) -> FileTask:
-    where = os.path.join(root, item.path)
-    return FileTask(item.path, where, item.size, digest, item.mtime_ns, item.ctime_ns)
-
-
-def _moves(
-    plan: Plan, fresh: list[Found], known: dict[str, Known], root: Path
-) -> Iterator[tuple[str, FileState]]:
-    """(old path, state under the new one) of files that have only another name; the rest of
-    `fresh` is to be read.
+def find_moves(
+    fresh: Sequence[Found],
+    gone: dict[str, Known],
+    root: Path,
+    *,
+    seen: Callable[[int], None] = lambda _: None,
+) -> tuple[list[tuple[str, FileState]], list[Found]]:
+    """(old path, state under the new one) of files that have only another name, and the rest of
+    `fresh`. `seen` is called before each file that is opened.
     """
-    gone = _by_size_and_kind(item for item in known.items() if item[1].state == "indexed")
-    for item in fresh:
-        moved = _move(item, gone, root)
-        if moved is None:
-            plan.read.append(_task(item, root, None))
+    alike = _by_size_and_kind(gone)
+    moved: list[tuple[str, FileState]] = []
+    rest: list[Found] = []
+    for number, item in enumerate(fresh, 1):
+        rows = alike.get((item.size, suffix_by_name(item.path)))
+        if rows:
+            seen(number)
+        state = _same_content(item, root) if rows else None
+        old = next((p for p, r in (rows or {}).items() if state and r.digest == state.digest), None)
+        if rows is None or state is None or old is None:
+            rest.append(item)
         else:
-            yield moved
+            del rows[old]
+            moved.append((old, state))
+    return moved, rest
 
 
-_Gone = dict[tuple[int, str], dict[str, Known]]
+def may_be_moved(fresh: Sequence[Found], gone: dict[str, Known]) -> list[Found]:
+    """Those of `fresh` whose content `find_moves` would look at."""
+    alike = _by_size_and_kind(gone)
+    return [item for item in fresh if (item.size, suffix_by_name(item.path)) in alike]
 
 
-def _by_size_and_kind(rows: Iterable[tuple[str, Known]]) -> _Gone:
-    gone: _Gone = {}
-    for path, row in sorted(rows, key=lambda item: item[0]):
-        gone.setdefault((row.size, suffix_by_name(path)), {})[path] = row
-    return gone
-
-
-def _move(item: Found, gone: _Gone, root: Path) -> tuple[str, FileState] | None:
-    """The path of which `item` is the new name: same content, same reader. Taken out of `gone`."""
-    alike = gone.get((item.size, suffix_by_name(item.path)))
-    state = _same_content(item, root) if alike else None
-    if not alike or state is None:
-        return None
-    for path, row in alike.items():
-        if row.digest == state.digest:
-            del alike[path]
-            return path, state
-    return None
+def _by_size_and_kind(rows: dict[str, Known]) -> dict[tuple[int, str], dict[str, Known]]:
+    alike: dict[tuple[int, str], dict[str, Known]] = {}
+    for path, row in sorted(rows.items(), key=lambda item: item[0]):
+        if row.state == "indexed":
+            alike.setdefault((row.size, suffix_by_name(path)), {})[path] = row
+    return alike
 
 
 def _same_content(item: Found, root: Path) -> FileState | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ragcli.encoders import Encoder
 from ragcli.errors import IndexDamaged
@@ -17,12 +17,13 @@ WINDOW = 1024
 """So many texts are sorted by length before they are encoded: batches are of like length."""
 
 
-def rebuild_lost(writer: Writer, *, verify: bool) -> int:
+def rebuild_lost(writer: Writer, *, verify: bool, go_on: Callable[[], None] = lambda: None) -> int:
     """Make the postings that are missing or damaged again; returns how many chunks it took.
 
     Vectors that are missing or damaged are forgotten, and so pending. Without `verify` looks at
     lengths and manifests only, so that a sound index costs a few stats; with it at all that a
-    check looks at, once the rows of the catalogue that belong to nothing are gone.
+    check looks at, once the rows of the catalogue that belong to nothing are gone. `go_on` is
+    called now and then, and may raise: nothing is committed here.
     """
     if verify:
         mend_catalog(writer)
@@ -35,6 +36,7 @@ def rebuild_lost(writer: Writer, *, verify: bool) -> int:
     missing = writer.missing()
     analyzer = Analyzer()
     for start in range(0, len(missing), _BLOCK):
+        go_on()
         ids = missing[start : start + _BLOCK].tolist()
         rows = _texts(writer, ids)
         postings = analyzer.postings(

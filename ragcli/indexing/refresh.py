@@ -2,28 +2,22 @@
 
 A look costs a stat for each file, and loads no reader: 6 ms and 12 µs a file, beside 220 ms for a
 question by words alone. What little has changed is taken in by a run that waits for nobody; of
-what is more the number is told. Owns when one looks, and no part of the comparison's rules
-(`known`, `plan`) or of the run.
+what is more the number is told. Owns when one looks and what is told, and no part of the
+comparison (`comparing`), of what is little (`brief`) or of the run.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
-from ragcli.corpus.suffixes import BINARY_SUFFIXES, suffix_by_name
-from ragcli.corpus.walk import Found, walk
+from ragcli.corpus.walk import walk
 from ragcli.errors import IndexBusy, RagcliError
-from ragcli.indexing import BRIEF_FILES
-from ragcli.indexing.known import (
-    UNREADABLE,
-    Known,
-    has_stat,
-    is_unchanged,
-    known_files,
-    rules_of,
-)
+from ragcli.indexing.comparing import Comparison, compare
+from ragcli.indexing.known import Known, known_files, rules_of
 from ragcli.store.index import Index
 
 LOOKED_AT = 3000
@@ -32,9 +26,13 @@ LOOKED_AT = 3000
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """What a look found: files that `changed`, `came` and `went` since they were indexed.
+    """Files that `changed`, `came` and `went` since they were indexed, and what became of them.
 
-    `taken`: the index has them now. `busy`: it had no time, another process was writing it.
+    `left`: how many of them the index still has as they were, `taken`: there are some and it has
+    them all as they are. `failed`: how many were taken in of which it has no text now, since they
+    failed or were skipped. `busy`: nothing was taken in, another process was writing the index.
+    `away`: nor was here, for none of the files that the index knows is there; the folder may not
+    be mounted.
     """
 
     changed: int = 0
@@ -42,58 +40,55 @@ class Refresh:
     went: int = 0
     taken: bool = False
     busy: bool = False
-
-    @property
-    def total(self) -> int:
-        """Files that are not as the index has, or had, them."""
-        return self.changed + self.came + self.went
-
-
-@dataclass(slots=True)
-class _Look:
-    """`doubted`: files whose stat is the same, but too young to prove anything."""
-
-    changed: int = 0
-    came: int = 0
-    went: int = 0
-    doubted: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.changed + self.came + self.went + self.doubted
+    left: int = 0
+    failed: int = 0
+    away: bool = False
 
 
 def refresh(location: Path) -> Refresh | None:
     """Look, and take in what is little; None where one does not look.
 
-    That is where the index cannot be written, was not made here, has none of its sources, or
-    where it or its folder is large. Settings stay as they are. Raises
-    IndexUnavailable in its kinds for an index that cannot be read.
+    That is where the index cannot be written, was not made here, or where it or its folder is
+    large. Settings stay as they are. Raises IndexUnavailable in its
+    kinds for an index that cannot be read, KeyboardInterrupt where its end is asked for.
     """
     if not os.access(location, os.W_OK):
         return None
     with Index.open(location) as index:
-        found = _look(index)
+        if not index.made_here:
+            return None
+        with index.reading():
+            if index.catalog.count("files") > LOOKED_AT:
+                return None
+            before = known_files(index.catalog)
+        found = _look(index, before)
+        if found is None or found.is_away:
+            return None if found is None else replace(_told({}, {}, found), away=True)
+        if not (found.fresh or found.altered or found.went):
+            return Refresh()
         lazy = _is_lazy(index)
-    if found is None or not found.total:
-        return None if found is None else Refresh()
-    told = Refresh(found.changed, found.came, found.went)
-    if found.total > BRIEF_FILES:
-        return told
-    return _take(location, told, lazy=lazy)
+        is_due = _has_little(index, found)
+    return _take(location, before, found, lazy=lazy) if is_due else _told({}, {}, found)
 
 
 def take_in(location: Path) -> Refresh:
     """Take in everything, however much it is, with no vectors but those that cost nothing.
 
-    Raises as `index_folder` does.
+    Raises as `index_folder` does, and KeyboardInterrupt where it was interrupted.
     """
     from ragcli.indexing import index_folder
 
     with Index.open(location) as index:
         lazy = _is_lazy(index)
-    counts = index_folder(location, lazy=lazy).counts
-    return Refresh(counts.indexed, counts.moved, counts.removed, taken=True)
+    before = _known(location)
+    if index_folder(location, lazy=lazy).interrupted:
+        raise KeyboardInterrupt
+    return _told(before, _known(location), Comparison())
+
+
+def _known(location: Path) -> dict[str, Known]:
+    with Index.open(location) as index, index.reading():
+        return known_files(index.catalog)
 
 
 def _is_lazy(index: Index) -> bool:
@@ -104,53 +99,69 @@ def _is_lazy(index: Index) -> bool:
     return embedded < chunks
 
 
-def _look(index: Index) -> _Look | None:
-    if not index.made_here or index.root is None:
-        return None
+def _look(index: Index, known: Mapping[str, Known]) -> Comparison | None:
+    """The folder against `known`; None where it holds much more than is known."""
+    assert index.root is not None
+    items = walk(index.root, index.starts, rules_of(index.settings))
+    number = 0
+
+    def seen(so_far: int) -> None:
+        nonlocal number
+        number = so_far
+
+    found = compare(islice(items, 2 * LOOKED_AT), dict(known), seen=seen)
+    return None if number >= 2 * LOOKED_AT else found
+
+
+def _has_little(index: Index, found: Comparison) -> bool:
+    """Whether a run would take in anything."""
+    from ragcli.indexing.brief import plan_little
+
+    assert index.root is not None
     with index.reading():
-        if index.catalog.count("files") > LOOKED_AT:
-            return None
-        known = known_files(index.catalog)
-    found, present = _Look(), 0
-    rules = rules_of(index.settings)
-    for number, item in enumerate(walk(index.root, index.starts, rules)):
-        if number >= 2 * LOOKED_AT:
-            return None
-        row = known.pop(item.path, None)
-        if isinstance(item, Found):
-            present += row is not None
-            _compare(found, item, row)
-        elif row is not None and not (row.state == "failed" and item.reason in UNREADABLE):
-            found.went += 1
-    found.went += len(known)
-    # As a folder that is not mounted: nothing of it is there.
-    return None if found.went and not present else found
+        plan, _ = plan_little(found, index.root, index.catalog)
+    return bool(plan.read or plan.moved or plan.removed)
 
 
-def _compare(found: _Look, item: Found, row: Known | None) -> None:
-    if row is None:
-        found.came += suffix_by_name(item.path) not in BINARY_SUFFIXES
-    elif not has_stat(item, row):
-        found.changed += 1
-    elif not is_unchanged(item, row):
-        found.doubted += 1
-
-
-def _take(location: Path, told: Refresh, *, lazy: bool) -> Refresh:
-    """`told` with what became of it: all of it taken in, or nothing."""
-    from ragcli.indexing.plan import TooMuch
+def _take(location: Path, before: Mapping[str, Known], found: Comparison, *, lazy: bool) -> Refresh:
+    """Take in what is little of what was `found`, and tell of all of it."""
+    from ragcli.indexing.held import held
+    from ragcli.indexing.interrupt import Interrupt
     from ragcli.indexing.run import Run
 
     try:
-        with Run(location, (), {}, workers=None, progress=lambda _: None, wait=0.0) as run:
-            report = run.index(lazy=lazy, full=False, verify=False, retry=False, brief=True)
+        with held(location, wait=0.0) as writer, Interrupt() as interrupted:
+            left = Run(writer, interrupted).take_little(lazy=lazy)
+            if interrupted:
+                raise KeyboardInterrupt
+            after = known_files(writer.catalog)
     except IndexBusy:
-        return replace(told, busy=True)
-    except (TooMuch, RagcliError):
-        return told  # the index answers as it is, and `ragcli index` says what is the matter
-    if report.interrupted:
-        raise KeyboardInterrupt
-    counts = report.counts
-    if told.came or told.went or counts.indexed or counts.moved or counts.removed:
-        return replace(told, taken=True)
-    return Refresh()  # touched, and no more than that
+        return replace(_told({}, {}, found), busy=True)
+    except RagcliError:
+        # The index answers as it is, and `ragcli index` says what is the matter.
+        return _told({}, {}, found)
+    return _told(before, after, found if left is None else left)
+
+
+def _told(before: Mapping[str, Known], after: Mapping[str, Known], left: Comparison) -> Refresh:
+    """What is told where the catalogue has `after` for what it had `before`, and this is `left`."""
+    changed = [
+        path
+        for path, row in after.items()
+        if path in before and _content(row) != _content(before[path])
+    ]
+    came = [path for path in after if path not in before]
+    went = len(before.keys() - after.keys())
+    number = left.changed + len(left.fresh) + left.went
+    return Refresh(
+        changed=len(changed) + left.changed,
+        came=len(came) + len(left.fresh),
+        went=went + left.went,
+        taken=bool(changed or came or went) and not number,
+        left=number,
+        failed=sum(after[path].state != "indexed" for path in (*changed, *came)),
+    )
+
+
+def _content(row: Known) -> tuple[str, bytes | None]:
+    return row.state, row.digest

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ragcli.corpus.readers.pdf_pdfium import is_installed as pdfium_is_installed
+from ragcli.corpus.readers import READERS
+from ragcli.corpus.suffixes import suffix_by_name
 from ragcli.corpus.walk import walk
 from ragcli.encoders import open_tokenizer
 from ragcli.errors import IndexNotFound, ModelUnavailable, UsageError
 from ragcli.indexing import check
 from ragcli.indexing.known import known_files, rules_of
-from ragcli.indexing.plan import make_plan
+from ragcli.indexing.plan import make_plan, problem_of
 from ragcli.records import Counts, IndexReport, Problem, Settings
-from ragcli.store.catalog import FILE, Catalog
+from ragcli.store.catalog import Catalog
 from ragcli.store.folder import ENCODER
-from ragcli.store.index import read_settings
+from ragcli.store.index import Index, is_begun, is_folder, read_settings
 from ragcli.store.origin import ORIGIN, Origin, follows, origin
 
 READING = 2
@@ -29,9 +31,9 @@ READING = 2
 def scope(paths: Sequence[Path]) -> tuple[Path, list[str]]:
     """The root (the folder named, or the common one) and the starts below it."""
     absolute = [Path(os.path.abspath(path)) for path in paths]
-    if len(absolute) == 1 and absolute[0].is_dir():
+    if len(absolute) == 1 and is_folder(absolute[0]):
         return absolute[0], [""]
-    folders = [path if path.is_dir() else path.parent for path in absolute]
+    folders = [path if is_folder(path) else path.parent for path in absolute]
     root = Path(os.path.commonpath(folders))
     return root, [Path(os.path.relpath(path, root)).as_posix() for path in absolute]
 
@@ -52,7 +54,7 @@ def remembered(
     refusal = found.refusal(location)
     if refusal:
         raise refusal
-    if not found.root.is_dir():
+    if not is_folder(found.root):
         raise UsageError(
             f"the indexed folder {found.root} is not there",
             "mount it again, or index another folder: ragcli index FOLDER",
@@ -76,58 +78,89 @@ def covered(
 def dry(
     location: Path, paths: Sequence[Path], changes: Mapping[str, Any], *, full: bool
 ) -> IndexReport:
-    """What a run would do; writes nothing, not even the folder."""
+    """What a run would do; writes nothing, not even the folder. Raises as a run does."""
     began = time.monotonic()
     settings, known = Settings(), {}
-    if (location / FILE).exists():
-        catalog = Catalog.open_read(location)
-        try:
-            known = known_files(catalog)
-            settings = replace(read_settings(catalog), **changes)
-            root, starts = covered(catalog, location, paths, changes)
-        finally:
-            catalog.close()
+    if is_begun(location):
+        with Index.open(location) as index, index.reading():
+            known = known_files(index.catalog)
+            settings = replace(read_settings(index.catalog), **changes)
+            root, starts = covered(index.catalog, location, paths, changes)
     elif paths:
         settings = replace(settings, **changes)
         root, starts = scope(paths)
     else:
         raise IndexNotFound("no index here", "ragcli index .")
-    check(settings)
+    check(settings, changes)
     items = walk(root, starts, rules_of(settings))
     try:
         reading = reading_of(settings, location / ENCODER)
     except ModelUnavailable:  # of `st:`, which a run would load first: then all is read
-        reading = ""
-    plan = make_plan(items, known, root, reading=reading, full=full, seen=lambda _: None)
+        reading = Reading("", None)
+    plan = make_plan(items, known, root, reading=reading.of, full=full, seen=lambda _: None)
+    report = make_report(
+        location,
+        root,
+        settings,
+        counts=plan.counts + Counter(indexed=len(plan.read)),
+        skipped=plan.left_out,
+        problems=[problem_of(item) for item in plan.unreadable],
+        seconds=time.monotonic() - began,
+    )
+    return replace(report, dry_run=True)
+
+
+def make_report(
+    location: Path,
+    root: Path,
+    settings: Settings,
+    *,
+    counts: Counter[str],
+    skipped: Counter[str],
+    problems: Sequence[Problem],
+    seconds: float,
+) -> IndexReport:
+    """The report of what was done with files, of an index that holds nothing; `counts` are by
+    the names of `Counts`, `skipped` by reason.
+    """
     return IndexReport(
         root=str(root),
         index=str(location),
-        counts=Counts(
-            indexed=len(plan.read),
-            unchanged=plan.unchanged,
-            moved=len(plan.moved),
-            removed=len(plan.removed),
-            skipped=plan.left_out.total(),
-            failed=len(plan.unreadable),
-        ),
-        skipped=dict(plan.left_out),
+        counts=Counts(**{key: counts[key] for key in Counts.__dataclass_fields__}),
+        skipped=dict(sorted(skipped.items())),
         chunks=0,
         embedded=0,
         documents=0,
-        problems=tuple(Problem(i.path, "permission", i.reason) for i in plan.unreadable),
-        seconds=time.monotonic() - began,
+        problems=tuple(problems),
+        seconds=seconds,
         encoder=settings.encoder,
         chunking=settings.chunk,
-        dry_run=True,
     )
 
 
-def reading_of(settings: Settings, home: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What shapes the chunks of a file whose content stays the same, as a short text per file.
+
+    `common` shapes those of every kind, the languages of `ocr` those of PDFs alone.
+    """
+
+    common: str
+    ocr: str | None
+
+    def of(self, path: str) -> str:
+        """The text for the file at `path`."""
+        suffix = suffix_by_name(path)
+        # What the name does not tell may be a PDF.
+        may_be_pdf = suffix == ".pdf" or suffix not in READERS
+        return f"{self.common} {self.ocr}" if self.ocr and may_be_pdf else self.common
+
+
+def reading_of(settings: Settings, home: Path) -> Reading:
     """Everything that shapes the chunks of a file whose content stays the same."""
     tokenizer = open_tokenizer(settings, home)
     # Asked of the class: a model would load its vocabulary to tell the number.
     limited = getattr(type(tokenizer), "window", None) is not None
     counted = settings.chunk.startswith("tokens") or limited
     name = getattr(tokenizer, "fingerprint", "words") if counted else "any"
-    pdf = "pdfium" if pdfium_is_installed() else "pypdf"
-    return f"{READING} {settings.chunk} {name} {pdf} {settings.ocr or ''}".rstrip()
+    return Reading(f"{READING} {settings.chunk} {name}", settings.ocr)

@@ -16,7 +16,7 @@ from ragcli.errors import ModelUnavailable, UnreadableFile, UsageError
 from ragcli.indexing.analysis import FileTask, read_bytes
 from ragcli.indexing.known import known_files, rules_of
 from ragcli.indexing.plan import Plan, make_plan
-from ragcli.indexing.scope import reading_of, remembered
+from ragcli.indexing.scope import Reading, reading_of, remembered
 from ragcli.inspection.ledger import KindCount
 from ragcli.inspection.measure import Measure
 from ragcli.inspection.spread import Bin, Spread, bins, spread
@@ -228,11 +228,11 @@ def _pending(index: Index) -> Pending:
     try:
         reading = reading_of(index.settings, index.path / ENCODER)
     except ModelUnavailable:  # what shapes chunks cannot be told; whether files changed can
-        reading = ""
-        known = {path: row._replace(reading=reading) for path, row in known.items()}
+        reading = Reading("", None)
+        known = {path: row._replace(reading="") for path, row in known.items()}
     before = {path: row.state for path, row in known.items()}
     items = walk(root, starts, rules_of(index.settings))
-    plan = make_plan(items, known, root, reading=reading, full=False, seen=lambda _: None)
+    plan = make_plan(items, known, root, reading=reading.of, full=False, seen=lambda _: None)
     again = [before.get(task.path) for task in plan.read if task.path in before]
     failed = again.count("failed")
     return Pending(

@@ -1,1 +1,1 @@
-"""The reports of `ragcli inspect` as lines of text, a module for each; JSON needs none of it."""
+"""Reports as lines of text for people, a module for each; JSON needs none of it."""

@@ -88,5 +88,5 @@ def place(passage: Passage) -> str:
 
 def glimpse(text: str, room: int = 80) -> str:
     """The first `room` characters of `text` on one line."""
-    flat = visible(" ".join(text[: 4 * room].split()))
+    flat = visible(" ".join(text[: 4 * room].split()), keep="\n")
     return flat if len(flat) <= room else flat[: room - 1].rstrip() + "…"
