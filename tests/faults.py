@@ -145,6 +145,7 @@ def strike(
             out = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(out, 1)
             os.dup2(out, 2)
+            sys.stdout = sys.stderr = os.fdopen(out, "w", encoding="utf-8")  # not pytest's
             if log is not None:
                 shared.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ragcli.cli.render import ProgressBar, console, score_table
+from ragcli.cli.reports.tables import aligned
 from ragcli.cli.snippet import densest, matched_spans
+from ragcli.generation.prompt import assemble
+from ragcli.generation.visible import visible
 from ragcli.records import Hit, Leg, Progress, SearchResult, TermShare
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^;]*;[^\x1b]*\x1b\\")
@@ -230,3 +234,61 @@ def test_the_progress_bar_counts_and_leaves_nothing_behind(monkeypatch) -> None:
     assert "100/2,000 files" in written
     assert "10%" in written
     assert screen.getvalue().endswith("\x1b[2K")
+
+
+HIDDEN = [
+    "\u200b",
+    "\u2060",
+    "\u2063",
+    "\u180e",
+    "\u200c",
+    "\U000e0041",
+    "\U000e007f",
+    "\U0001d173",
+]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_what_is_hidden_in_a_name_is_written_out(hidden: str) -> None:
+    told = hidden.encode("ascii", "backslashreplace").decode()
+    name = f"a{hidden}b"
+    found = result(hit(1, f"Many{hidden}workers.", name, page=name, heading=(name, "Tea")))
+    for terminal in (False, True):
+        text = ESCAPE.sub("", shown(found, terminal=terminal))
+        first, snippet = text.splitlines()[1:3]
+        assert first.count(f"a{told}b") == 3
+        assert hidden not in first
+        assert f"Many{hidden}workers." in snippet  # the text of a passage is as it is
+    assert aligned(["file"], [[name]], left=(0,)) == ["file", f"a{told}b"]
+    assert f"a{told}b" in assemble("q", found.hits).text
+    assert f"Many{hidden}workers." in assemble("q", found.hits).text
+
+
+@pytest.mark.parametrize(
+    "name", ["می\u200cخواهم.txt", "क\u094d\u200dष.md", "👩\u200d🚀.txt", "co\u00adoperate.md"]
+)
+def test_what_joins_inside_a_word_stays(name: str) -> None:
+    assert visible(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("می\u200c", r"می\u200c"),
+        ("\u200dक", r"\u200dक"),
+        ("a\u200db", r"a\u200db"),
+        ("ক\u200b\u200cখ", r"ক\u200b\u200cখ"),
+    ],
+)
+def test_a_joiner_that_joins_nothing_is_written_out(name: str, told: str) -> None:
+    assert visible(name) == told
+
+
+@given(st.text(st.characters(categories=["Cf"]), min_size=1))
+def test_no_format_character_that_hides_is_in_a_name(text: str) -> None:
+    shapes = (
+        "\u00ad\u0600\u0601\u0602\u0603\u0604\u0605"
+        "\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+    )
+    left = {each for each in visible(text) if unicodedata.category(each) == "Cf"} - set(shapes)
+    assert all("\U00013430" <= each <= "\U0001345f" for each in left)  # hieroglyphs' places

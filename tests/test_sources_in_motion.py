@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,9 +17,9 @@ import pytest
 from conftest import answers, build, write_files
 
 from ragcli.corpus.walk import Found, LeftOut
-from ragcli.errors import UsageError
-from ragcli.indexing import run
-from ragcli.records import IndexReport
+from ragcli.errors import IndexDamaged, UsageError
+from ragcli.indexing import plan, rebuild, run
+from ragcli.records import Counts, IndexReport
 
 FILES = {f"{folder}/{i}.txt": f"harbour {folder} {i}" for folder in "abc" for i in range(3)}
 DAY_NS = 24 * 3600 * 10**9
@@ -179,5 +180,69 @@ def test_a_root_that_vanishes_during_the_walk_takes_nothing_along(
             build(location)
     assert answers(location, "harbour", 50) == before
     write_files(docs, FILES)
+    build(location)
+    as_built_anew(location, docs)
+
+
+@pytest.mark.parametrize("when", ["scan", "hash"])
+def test_the_first_interrupt_ends_the_scan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    docs, location = tmp_path / "docs", tmp_path / "rag"
+    write_files(docs, FILES)
+    build(location, docs)
+    before = answers(location, "harbour", 50)
+    (docs / "a/0.txt").write_text("other", encoding="utf-8")
+    (docs / "b").rename(docs / "d")
+    looked: list[object] = []
+    real_walk, real_read = run.walk, plan.read_bytes
+
+    def walk(*arguments: Any) -> Iterator[Found | LeftOut]:
+        if when == "scan":
+            signal.raise_signal(signal.SIGINT)
+        for item in real_walk(*arguments):
+            looked.append(item)
+            yield item
+
+    def read_bytes(*arguments: Any) -> object:
+        signal.raise_signal(signal.SIGINT)
+        looked.append(arguments)
+        return real_read(*arguments)
+
+    monkeypatch.setattr(run, "walk", walk)
+    monkeypatch.setattr(plan, "read_bytes", read_bytes)
+    report = build(location)
+    assert report.interrupted
+    assert report.counts == Counts()
+    assert len(looked) == (1 if when == "scan" else len(FILES) + 1)
+    assert answers(location, "harbour", 50) == before
+    monkeypatch.undo()
+    build(location)
+    as_built_anew(location, docs)
+
+
+def test_healing_ends_with_the_first_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs, location = tmp_path / "docs", tmp_path / "rag"
+    write_files(docs, FILES)
+    build(location, docs)
+    monkeypatch.setattr(rebuild, "_BLOCK", 1)
+    real = rebuild._texts
+    blocks: list[object] = []
+
+    def texts(*arguments: Any) -> Any:
+        blocks.append(arguments)
+        signal.raise_signal(signal.SIGINT)
+        return real(*arguments)
+
+    monkeypatch.setattr(rebuild, "_texts", texts)
+    for segment in (location / "segments").glob("p*"):
+        next(file for file in segment.iterdir() if file.stat().st_size).write_bytes(b"")
+    with pytest.raises(IndexDamaged):
+        answers(location, "harbour")
+    build(location, full=True)
+    assert len(blocks) == 1
+    monkeypatch.undo()
     build(location)
     as_built_anew(location, docs)
