@@ -40,11 +40,11 @@ def resident(process: int) -> int:
     return total
 
 
-def timed(command: list[str]) -> tuple[float, int]:
-    """(seconds, peak bytes) of one process with its children."""
+def timed(command: list[str]) -> tuple[float, int, str]:
+    """(seconds, peak bytes, stdout) of one process with its children."""
     peak = 0
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     ended = threading.Event()
 
     def watch() -> None:
@@ -54,13 +54,13 @@ def timed(command: list[str]) -> tuple[float, int]:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    code = process.wait()
+    out, errors = process.communicate()
     spent = time.perf_counter() - began
     ended.set()
     watcher.join()
-    if code:
-        raise SystemExit(f"{' '.join(command)} ended with {code}")
-    return spent, peak
+    if process.returncode or "Traceback" in errors:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{errors}")
+    return spent, peak, out
 
 
 def three_changes(folder: Path, number: int) -> None:
@@ -83,7 +83,7 @@ def main() -> None:
     peaks: dict[str, list[int]] = {}
 
     def measure(name: str, command: list[str]) -> None:
-        seconds, peak = timed(command)
+        seconds, peak, _ = timed(command)
         figures.setdefault(name, []).append(seconds)
         peaks.setdefault(name, []).append(peak)
 

@@ -20,14 +20,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections import Counter, defaultdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from indexing import resident
+from indexing import timed
 
 RAGCLI = [sys.executable, "-m", "ragcli"]
 BESIDE = Path(__file__).resolve().parents[1].parent / "shared" / "zoo"
@@ -49,29 +47,6 @@ UNFOUND = ("anise",)
 """Needles of the special files that nobody may read."""
 
 
-def measured(command: list[str]) -> tuple[float, int, str]:
-    """(seconds, peak bytes of all processes, stdout) of one run."""
-    peak = 0
-    began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    ended = threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not ended.wait(0.02):
-            peak = max(peak, resident(process.pid))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    out, errors = process.communicate()
-    spent = time.perf_counter() - began
-    ended.set()
-    watcher.join()
-    if process.returncode not in (0, 5) or "Traceback" in errors:
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{errors}")
-    return spent, peak, out
-
-
 def collapsed(text: str) -> str:
     return " ".join(text.split())
 
@@ -85,7 +60,7 @@ class Indexed:
         if os.geteuid() == 0 and shutil.which("setpriv"):
             command = [*NOT_ROOT, *command]
         self.index = index
-        self.seconds, self.peak, out = measured(command)
+        self.seconds, self.peak, out = timed(command)
         self.report: dict[str, Any] = json.loads(out)
         self.problems: dict[str, list[str]] = defaultdict(list)
         for problem in self.report["problems"]:
@@ -115,7 +90,7 @@ class Indexed:
         batch = self.index / "needles.jsonl"
         batch.write_text("".join(json.dumps({"id": n, "question": n}) + "\n" for n in needles))
         command = [*RAGCLI, "query", "--batch", str(batch), "--index", str(self.index)]
-        out = measured([*command, "--json", "-k", "5", "--show", "table"])[2]
+        out = timed([*command, "--json", "-k", "5", "--show", "table"])[2]
         answers = [json.loads(line) for line in out.splitlines()]
         return {
             answer["id"]
